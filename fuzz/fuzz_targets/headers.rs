@@ -1,4 +1,4 @@
-//! What is written into a header is read from it again, and a request that mirrors its arguments passes the check.
+//! Encoded headers decode to the original text, and a request that mirrors its arguments passes the check.
 #![no_main]
 
 use http::{HeaderMap, HeaderValue};
@@ -20,7 +20,7 @@ fuzz_target!(|input: (&str, i64, Option<bool>, &[u8], &str)| {
         assert_eq!(decode(&encode(&read)), Some(read));
     }
     mirror(text, number, flag);
-    // No schema makes the reader panic.
+    // No schema causes a panic.
     if let Ok(schema) = Json::parse(schema.to_owned()) {
         let _read = header_params(Some(&schema));
     }

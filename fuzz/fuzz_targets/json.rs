@@ -1,4 +1,4 @@
-//! What is read is what serde_json reads, and opening and writing it changes nothing.
+//! The parser agrees with serde_json, and round trips change nothing.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -6,7 +6,7 @@ use toolyard_core::Json;
 
 fuzz_target!(|text: &[u8]| {
     let Ok(json) = Json::parse(text.to_vec()) else {
-        // Whatever is refused here for its grammar is refused there.
+        // Anything refused here for its grammar is refused by serde_json.
         assert!(serde_json::from_slice::<serde_json::Value>(text).is_err());
         return;
     };

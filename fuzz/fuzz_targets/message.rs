@@ -1,18 +1,18 @@
-//! A message that was read can be written, and is read again as the same.
+//! A parsed message survives serialization and parsing.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use toolyard_mcp::wire::{Message, message};
+use toolyard_mcp::wire::{RpcMessage, message};
 
 fuzz_target!(|text: &[u8]| {
-    let Ok(message) = Message::parse(text.to_vec()) else { return };
-    let written = match &message {
-        Message::Request { id, method, params, .. } => message::request(id, method, params),
-        Message::Notification { method, params } => message::notification(method, params),
-        Message::Response { id, answer } => {
+    let Ok(message) = RpcMessage::parse(text.to_vec()) else { return };
+    let serialized = match &message {
+        RpcMessage::Request { id, method, params, .. } => message::request(id, method, params),
+        RpcMessage::Notification { method, params } => message::notification(method, params),
+        RpcMessage::Response { id, answer } => {
             let answer = answer.clone().map(|result| vec![result.bytes()]);
             message::response(id.as_ref(), answer).concat().into()
         }
     };
-    assert_eq!(Message::parse(written), Ok(message));
+    assert_eq!(RpcMessage::parse(serialized), Ok(message));
 });

@@ -1,4 +1,4 @@
-//! What is read of a proxy's header stays read, however much comes behind it.
+//! Bytes after a PROXY protocol header do not change how it is parsed.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,11 +1,11 @@
-//! A stream means the same wherever it is cut.
+//! Events do not depend on the chunks of the stream.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use toolyard_net::sse::{Decoder, Event, TooLarge};
+use toolyard_net::sse::{EventTooLarge, SseDecoder, SseEvent};
 
-fn read(stream: &[u8], step: usize) -> Result<Vec<Event>, TooLarge> {
-    let mut decoder = Decoder::new(1 << 20);
+fn read(stream: &[u8], step: usize) -> Result<Vec<SseEvent>, EventTooLarge> {
+    let mut decoder = SseDecoder::new(1 << 20);
     let mut events = Vec::new();
     for piece in stream.chunks(step.max(1)) {
         decoder.push(piece);

@@ -1,4 +1,4 @@
-//! Programs of this workspace, built now or before.
+//! Programs of this workspace, built now or earlier.
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -9,54 +9,57 @@ use serde::Deserialize;
 
 /// Runs this command again from an optimised build of itself.
 pub(crate) fn rerun_optimised() -> anyhow::Result<()> {
-    let error = Command::new(optimised()?).args(std::env::args_os().skip(1)).exec();
+    let error = Command::new(build_optimised()?).args(std::env::args_os().skip(1)).exec();
     bail!("cannot run the optimised build: {error}")
 }
 
-/// An optimised build of this program.
-pub(crate) fn optimised() -> anyhow::Result<PathBuf> {
+/// Builds this program with optimisation.
+pub(crate) fn build_optimised() -> anyhow::Result<PathBuf> {
     cargo_build(&["--package", "xtask", "--bin", "xtask"])
 }
 
-/// The program that was named, or else the one that cargo builds of `target`.
-pub(crate) fn named_or_built(named: Option<&Path>, target: &[&str]) -> anyhow::Result<PathBuf> {
-    match named {
+/// The given path, or else the program that cargo builds for `target`.
+pub(crate) fn path_or_build(path: Option<&Path>, target: &[&str]) -> anyhow::Result<PathBuf> {
+    match path {
         Some(path) => path.canonicalize().with_context(|| format!("no program at {}", path.display())),
         None => cargo_build(target),
     }
 }
 
-/// A program of this workspace that was built with this one: it stands beside it. So does this one itself, which may
-/// have been built anew since it was started; the file that runs is gone then.
-pub(crate) fn built(program: &str) -> anyhow::Result<PathBuf> {
-    let xtask = std::env::current_exe().context("find the build folder")?;
+/// A program that was built together with this one, in the same folder. This program itself may have been built again
+/// since it started; the running file is deleted then.
+pub(crate) fn sibling_program(program: &str) -> anyhow::Result<PathBuf> {
+    let xtask = std::env::current_exe().context("locate the build folder")?;
     Ok(xtask.with_file_name(program))
 }
 
-/// Builds a program with optimisation, and gives the path that cargo says it has. `target` is what cargo is told of it.
+/// Builds a program with optimisation, and returns its path as reported by cargo. `target` has the arguments of cargo.
 fn cargo_build(target: &[&str]) -> anyhow::Result<PathBuf> {
     let mut build = crate::process::cargo();
     build.args(["build", "--release"]).args(target);
     build.args(["--message-format", "json-render-diagnostics"]).stderr(Stdio::inherit());
-    let built = build.output().context("cannot run cargo")?;
-    let shown = target.join(" ");
-    ensure!(built.status.success(), "cargo could not build {shown}");
-    let messages = built.stdout.split(|byte| *byte == b'\n');
-    messages.rev().find_map(executable_in).with_context(|| format!("cargo named no executable of {shown}"))
+    let output = build.output().context("cannot run cargo")?;
+    let target_name = target.join(" ");
+    ensure!(output.status.success(), "cargo failed to build {target_name}");
+    let messages = output.stdout.split(|byte| *byte == b'\n');
+    messages
+        .rev()
+        .find_map(executable_in)
+        .with_context(|| format!("cargo reported no executable of {target_name}"))
 }
 
-/// One of the messages that cargo prints, a line each.
+/// One of the messages of cargo, a line each.
 #[derive(Deserialize)]
-struct Artifact {
+struct CargoArtifact {
     executable: Option<PathBuf>,
 }
 
 fn executable_in(message: &[u8]) -> Option<PathBuf> {
-    serde_json::from_slice::<Artifact>(message).ok()?.executable
+    serde_json::from_slice::<CargoArtifact>(message).ok()?.executable
 }
 
-/// The end of a log, for an error about the process that wrote it.
-pub(crate) fn end_of(log: &Path) -> String {
+/// The last lines of a log, for an error about the process that wrote it.
+pub(crate) fn log_tail(log: &Path) -> String {
     let text = std::fs::read_to_string(log).unwrap_or_default();
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(10)..].join("\n")

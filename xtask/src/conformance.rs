@@ -1,9 +1,9 @@
-//! The official conformance suite, against our servers: the gateway in front of a fixture server, and the fixture that
-//! is written with the SDK.
+//! The official conformance suite, run against our servers: the gateway in front of a fixture server, and the fixture
+//! written with the SDK.
 //!
-//! Nothing is built twice. The example of the SDK is one of the targets that a build of the whole workspace makes, as
-//! the gateway is; a build of one package alone has other features, and would make both anew. So [`check`] takes what
-//! was built last, and [`run`] builds first.
+//! Nothing is built twice. A build of the whole workspace includes the gateway and the example of the SDK; a build of
+//! one package has other features and would rebuild both. Therefore [`check`] uses the latest build, and [`run`]
+//! builds first.
 
 mod client;
 mod drive;
@@ -16,37 +16,37 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
-use crate::builds::built;
-use crate::peers::Peers;
-use crate::process::{self, Process};
-use report::Report;
+use crate::builds::sibling_program;
+use crate::peers::{KubernetesApiServer, PeerSoftware};
+use crate::process::{self, LaunchedProcess};
+use report::ConformanceReport;
 
 pub(crate) use drive::{DriveArgs, drive};
 
 /// The frozen requirement sets: one for the sessions of the legacy era, one for the stateless era.
 const REQUIREMENT_SETS: [&str; 2] = ["2025-11-25", "2026-07-28"];
 
-/// Which server is put to the test; without a choice, the gateway in front of the fixture server.
+/// The server under test; by default, the gateway in front of the fixture server.
 #[derive(clap::Args)]
 #[group(multiple = false)]
-pub(crate) struct Args {
+pub(crate) struct ConformanceArgs {
     /// Test the server at this URL
     #[arg(long)]
     url: Option<String>,
-    /// Test the fixture server that is an example of the SDK; nothing is expected to fail
+    /// Test the fixture server on the SDK; no failures are expected
     #[arg(long)]
     sdk: bool,
-    /// Test the fixture server itself, without the gateway; nothing is expected to fail
+    /// Test the fixture server without the gateway; no failures are expected
     #[arg(long)]
     direct: bool,
-    /// Test the gateway as the client of the suite's servers; nothing is expected to fail
+    /// Test the gateway as the client of the suite's servers; no failures are expected
     #[arg(long)]
     client: bool,
 }
 
-/// What is put to the test.
+/// The subject of a test.
 #[derive(Clone, Copy)]
-pub(crate) enum Subject<'a> {
+pub(crate) enum ConformanceSubject<'a> {
     /// The gateway, in front of the fixture server.
     Gateway,
     /// The example of the SDK.
@@ -55,27 +55,27 @@ pub(crate) enum Subject<'a> {
     Fixture,
     /// The gateway, as a client.
     Client,
-    /// What is at this URL.
+    /// The server at this URL.
     Url(&'a str),
 }
 
-impl Args {
-    fn subject(&self) -> Subject<'_> {
+impl ConformanceArgs {
+    fn subject(&self) -> ConformanceSubject<'_> {
         match self {
-            Self { url: Some(url), .. } => Subject::Url(url),
-            Self { sdk: true, .. } => Subject::Sdk,
-            Self { direct: true, .. } => Subject::Fixture,
-            Self { client: true, .. } => Subject::Client,
-            Self { .. } => Subject::Gateway,
+            Self { url: Some(url), .. } => ConformanceSubject::Url(url),
+            Self { sdk: true, .. } => ConformanceSubject::Sdk,
+            Self { direct: true, .. } => ConformanceSubject::Fixture,
+            Self { client: true, .. } => ConformanceSubject::Client,
+            Self { .. } => ConformanceSubject::Gateway,
         }
     }
 }
 
-/// Builds what takes part, and runs the suite.
-pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+/// Builds the programs and runs the suite.
+pub(crate) fn run(args: &ConformanceArgs) -> anyhow::Result<()> {
     let subject = args.subject();
     let package: &[&str] = match subject {
-        Subject::Gateway => &[
+        ConformanceSubject::Gateway => &[
             "--package",
             "toolyard",
             "--package",
@@ -85,9 +85,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             "--example",
             "conformance",
         ],
-        Subject::Sdk => &["--package", "toolyard-sdk", "--example", "conformance"],
-        Subject::Client => &["--package", "toolyard"],
-        Subject::Fixture | Subject::Url(_) => &[],
+        ConformanceSubject::Sdk => &["--package", "toolyard-sdk", "--example", "conformance"],
+        ConformanceSubject::Client => &["--package", "toolyard"],
+        ConformanceSubject::Fixture | ConformanceSubject::Url(_) => &[],
     };
     if !package.is_empty() {
         process::run(process::cargo().args(["build", "--quiet"]).args(package))?;
@@ -95,49 +95,57 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     check(subject)
 }
 
-/// Runs the suite with what was built last.
-pub(crate) fn check(subject: Subject<'_>) -> anyhow::Result<()> {
+/// Runs the suite with the latest build.
+pub(crate) fn check(subject: ConformanceSubject<'_>) -> anyhow::Result<()> {
     let peers = match subject {
-        Subject::Fixture => Peers::prepare()?,
-        Subject::Gateway | Subject::Sdk | Subject::Client | Subject::Url(_) => Peers::installed()?,
+        ConformanceSubject::Fixture => PeerSoftware::prepare(KubernetesApiServer::Skip)?,
+        ConformanceSubject::Gateway
+        | ConformanceSubject::Sdk
+        | ConformanceSubject::Client
+        | ConformanceSubject::Url(_) => PeerSoftware::installed()?,
     };
     let folder = match subject {
-        Subject::Gateway => "gateway",
-        Subject::Sdk => "sdk",
-        Subject::Fixture => "fixture",
-        Subject::Client => "client",
-        Subject::Url(_) => "url",
+        ConformanceSubject::Gateway => "gateway",
+        ConformanceSubject::Sdk => "sdk",
+        ConformanceSubject::Fixture => "fixture",
+        ConformanceSubject::Client => "client",
+        ConformanceSubject::Url(_) => "url",
     };
     let work = crate::root().join("target/conformance").join(folder);
-    // What an earlier run left would be counted again.
+    // The report would count results of an earlier run.
     let _ = std::fs::remove_dir_all(&work);
     std::fs::create_dir_all(&work).with_context(|| format!("create {}", work.display()))?;
 
-    let fixture = || Server::start(&peers.fixture_server(), &[], &work.join("fixture.log"));
-    let example = || Server::start(&built("examples/conformance")?, &[], &work.join("sdk.log"));
+    let fixture = || ServerProcess::start(&peers.fixture_server(), &[], &work.join("fixture.log"));
+    let example =
+        || ServerProcess::start(&sibling_program("examples/conformance")?, &[], &work.join("sdk.log"));
     match subject {
-        Subject::Gateway => {
+        ConformanceSubject::Gateway => {
             let example = example()?;
             let gateway = start_gateway(&work, &example.url)?;
-            test(&peers, &work, &gateway.url, Expect::Listed)
+            run_requirement_sets(&peers, &work, &gateway.url, ExpectedFailures::Listed)
         }
-        Subject::Sdk => test(&peers, &work, &example()?.url, Expect::NoFailure),
-        Subject::Fixture => test(&peers, &work, &fixture()?.url, Expect::NoFailure),
-        Subject::Client => client::check(&peers, &work),
-        Subject::Url(url) => test(&peers, &work, url, Expect::Listed),
+        ConformanceSubject::Sdk => {
+            run_requirement_sets(&peers, &work, &example()?.url, ExpectedFailures::NoFailure)
+        }
+        ConformanceSubject::Fixture => {
+            run_requirement_sets(&peers, &work, &fixture()?.url, ExpectedFailures::NoFailure)
+        }
+        ConformanceSubject::Client => client::check(&peers, &work),
+        ConformanceSubject::Url(url) => run_requirement_sets(&peers, &work, url, ExpectedFailures::Listed),
     }
 }
 
-/// An MCP server, running.
-struct Server {
+/// A running MCP server.
+struct ServerProcess {
     url: String,
-    _process: Process,
+    _process: LaunchedProcess,
 }
 
-impl Server {
+impl ServerProcess {
     fn start(program: &Path, args: &[&OsStr], log: &Path) -> anyhow::Result<Self> {
         let stderr = File::create(log).with_context(|| format!("write {}", log.display()))?;
-        let mut process = Process::launch(program, args, stderr.into())?;
+        let mut process = LaunchedProcess::launch(program, args, stderr.into())?;
         let address = process
             .printed_address()
             .with_context(|| format!("{}: see {}", program.display(), log.display()))?;
@@ -145,23 +153,23 @@ impl Server {
     }
 }
 
-/// What may fail.
+/// The failures that are expected.
 #[derive(Clone, Copy)]
-enum Expect {
-    /// What `fixtures/conformance` lists, and all of that.
+enum ExpectedFailures {
+    /// Exactly those in `fixtures/conformance`.
     Listed,
     NoFailure,
 }
 
-fn start_gateway(work: &Path, upstream: &str) -> anyhow::Result<Server> {
+fn start_gateway(work: &Path, upstream: &str) -> anyhow::Result<ServerProcess> {
     let manifest = work.join("registry.yaml");
     std::fs::write(&manifest, registry(upstream)).with_context(|| format!("write {}", manifest.display()))?;
     let args = ["serve", "--listen", "127.0.0.1:0", "-f"].map(OsStr::new);
     let args = [&args[..], &[manifest.as_os_str()]].concat();
-    Server::start(&built("toolyard")?, &args, &work.join("gateway.log"))
+    ServerProcess::start(&sibling_program("toolyard")?, &args, &work.join("gateway.log"))
 }
 
-/// The first list waits for the server for as long as a busy machine may take.
+/// The gateway waits for the server's first list for as long as a busy machine may take.
 fn registry(upstream: &str) -> String {
     format!(
         "apiVersion: toolyard.dev/v1alpha1
@@ -185,12 +193,17 @@ spec:
     )
 }
 
-fn test(peers: &Peers, work: &Path, url: &str, expect: Expect) -> anyhow::Result<()> {
-    let mut report = Report::default();
+fn run_requirement_sets(
+    peers: &PeerSoftware,
+    work: &Path,
+    url: &str,
+    expect: ExpectedFailures,
+) -> anyhow::Result<()> {
+    let mut report = ConformanceReport::default();
     let mut unmet = Vec::new();
     for set in REQUIREMENT_SETS {
         let results = work.join(set);
-        let verdict = suite(peers, set, url, expect, &results)?;
+        let verdict = run_suite(peers, set, url, expect, &results)?;
         report.add(set, &results)?;
         if !verdict.met {
             unmet.push(format!("{set}: {}", verdict.remarks));
@@ -198,34 +211,40 @@ fn test(peers: &Peers, work: &Path, url: &str, expect: Expect) -> anyhow::Result
     }
     println!("{report}");
     if !unmet.is_empty() {
-        bail!("the suite did not end as expected\n{}", unmet.join("\n"));
+        bail!("unexpected results of the suite\n{}", unmet.join("\n"));
     }
     Ok(())
 }
 
-/// What the suite itself makes of a run.
-struct Verdict {
+/// The verdict of the suite.
+struct SuiteVerdict {
     met: bool,
-    /// The end of its output: which failures were not expected, and which expected ones did not happen.
+    /// The end of its output: unexpected failures, and expected failures that did not occur.
     remarks: String,
 }
 
-fn suite(peers: &Peers, set: &str, url: &str, expect: Expect, results: &Path) -> anyhow::Result<Verdict> {
+fn run_suite(
+    peers: &PeerSoftware,
+    set: &str,
+    url: &str,
+    expect: ExpectedFailures,
+    results: &Path,
+) -> anyhow::Result<SuiteVerdict> {
     let mut suite = Command::new(peers.node());
     suite.arg(peers.conformance_suite()).args(["server", "--url", url, "--requirements", set]);
     suite.arg("--output-dir").arg(results);
-    if let Expect::Listed = expect {
-        let listed = format!("fixtures/conformance/expected-failures-{set}.yaml");
-        suite.arg("--expected-failures").arg(crate::root().join(listed));
+    if let ExpectedFailures::Listed = expect {
+        let file = format!("fixtures/conformance/expected-failures-{set}.yaml");
+        suite.arg("--expected-failures").arg(crate::root().join(file));
     }
     verdict(&mut suite)
 }
 
-fn verdict(suite: &mut Command) -> anyhow::Result<Verdict> {
+fn verdict(suite: &mut Command) -> anyhow::Result<SuiteVerdict> {
     let output = suite.output().context("start the conformance suite")?;
-    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    // Before its totals it lists what the report shows; without them it did not get that far.
-    let totals = ["\nTotal: ", "\nTest Results:"].iter().find_map(|words| said.find(words));
-    let remarks = totals.map_or(&*said, |totals| &said[totals..]).trim();
-    Ok(Verdict { met: output.status.success(), remarks: remarks.to_owned() })
+    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    // The output before the totals repeats the report. Without totals the suite did not complete.
+    let totals = ["\nTotal: ", "\nTest Results:"].iter().find_map(|words| text.find(words));
+    let summary = totals.map_or(&*text, |totals| &text[totals..]).trim();
+    Ok(SuiteVerdict { met: output.status.success(), remarks: summary.to_owned() })
 }

@@ -1,8 +1,8 @@
-//! Fuzzing: readers of what comes from outside, with input that is changed until it reaches code that none has reached.
+//! Fuzzing: parsers of external input, with input that is mutated to reach new code.
 //!
-//! libFuzzer wants to be told which code runs. The pass of LLVM that does this is an option of the stable compiler;
-//! what only the unstable one has are the sanitizers, which look for what safe Rust does not do. Everything is built
-//! for a target that is named, so that build scripts stay as they are.
+//! libFuzzer needs coverage instrumentation, an option of LLVM in the stable compiler. Sanitizers would need the
+//! nightly compiler, and detect faults that safe Rust does not have. The build names its target, so that build
+//! scripts are not instrumented.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -12,67 +12,67 @@ use anyhow::{Context, ensure};
 
 use crate::process;
 
-/// What carries messages: these run in the test command.
-const CODECS: [&str; 3] = ["message", "sse", "headers"];
+/// Targets that `cargo xtask test --rest` runs: parsers of messages, resource scopes, package lists and schemas.
+const DEFAULT_TARGETS: [&str; 6] = ["message", "sse", "headers", "scopes", "requirements", "schema"];
 
-/// As `cargo fuzz` sets them, without a sanitizer.
+/// The flags of `cargo fuzz`, without a sanitizer.
 const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares --cfg fuzzing";
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
-/// An input that takes longer is a finding.
-const SLOWEST: Duration = Duration::from_secs(10);
+/// Maximum time of one input.
+const INPUT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What this command is told.
+/// Arguments of `cargo xtask fuzz`.
 #[derive(clap::Args)]
-pub(crate) struct Args {
-    /// Which targets run, of `fuzz/fuzz_targets`; those of the wire where none is named
+pub(crate) struct FuzzArgs {
+    /// Targets of `fuzz/fuzz_targets` to run [default: those of `cargo xtask test --rest`]
     targets: Vec<String>,
-    /// How long each of them runs
+    /// Run each of them for this many seconds
     #[arg(long, default_value_t = 20)]
     seconds: u64,
 }
 
-/// Builds all targets, and runs those that were named.
-pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+/// Builds all targets, and runs the selected ones.
+pub(crate) fn run(args: &FuzzArgs) -> anyhow::Result<()> {
     build()?;
-    let named = args.targets.iter().map(String::as_str);
-    let targets = if args.targets.is_empty() { CODECS.to_vec() } else { named.collect() };
+    let requested = args.targets.iter().map(String::as_str);
+    let targets = if args.targets.is_empty() { DEFAULT_TARGETS.to_vec() } else { requested.collect() };
     targets.into_iter().try_for_each(|target| fuzz(target, args.seconds))
 }
 
-/// Builds all targets, and runs those of the wire for a minute.
+/// Builds all targets, and runs the default ones for 20 seconds each.
 pub(crate) fn check() -> anyhow::Result<()> {
-    run(&Args { targets: Vec::new(), seconds: 20 })
+    run(&FuzzArgs { targets: Vec::new(), seconds: 20 })
 }
 
-/// Other flags would make the workspace's own build anew: this one has a folder of its own.
-fn folder() -> PathBuf {
+/// The target folder. A folder of its own, as other flags would rebuild the workspace.
+fn target_folder() -> PathBuf {
     crate::root().join("target/fuzz")
 }
 
 fn build() -> anyhow::Result<()> {
     let mut build = process::cargo();
     build.args(["build", "--quiet", "--bins", "--manifest-path", "fuzz/Cargo.toml", "--target", TARGET]);
-    process::run(build.arg("--target-dir").arg(folder()).env("RUSTFLAGS", FLAGS))
+    process::run(build.arg("--target-dir").arg(target_folder()).env("RUSTFLAGS", FLAGS))
 }
 
-/// What was found interesting in earlier runs is where this one begins.
+/// Runs a target, starting with the corpus of earlier runs.
 fn fuzz(target: &str, seconds: u64) -> anyhow::Result<()> {
-    let program = folder().join(TARGET).join("debug").join(target);
-    ensure!(program.exists(), "no fuzz target is called {target}");
-    let (corpus, found) = (folder().join("corpus").join(target), folder().join("found"));
-    for folder in [&corpus, &found] {
+    let program = target_folder().join(TARGET).join("debug").join(target);
+    ensure!(program.exists(), "no fuzz target {target}");
+    let (corpus, artifacts) = (target_folder().join("corpus").join(target), target_folder().join("found"));
+    for folder in [&corpus, &artifacts] {
         std::fs::create_dir_all(folder).with_context(|| format!("create {}", folder.display()))?;
     }
     let mut fuzz = Command::new(program);
-    fuzz.arg(format!("-max_total_time={seconds}")).arg(format!("-timeout={}", SLOWEST.as_secs()));
-    fuzz.arg(format!("-artifact_prefix={}/{target}-", found.display())).arg("-verbosity=0").arg(corpus);
+    fuzz.arg(format!("-max_total_time={seconds}")).arg(format!("-timeout={}", INPUT_TIMEOUT.as_secs()));
+    fuzz.arg(format!("-artifact_prefix={}/{target}-", artifacts.display())).arg("-verbosity=0").arg(corpus);
     let output = fuzz.output().with_context(|| format!("start {target}"))?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{target}: {}\n{said}", output.status);
-    println!("{target}: nothing found in {seconds} s");
+    let log = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{target}: {}\n{log}", output.status);
+    println!("{target}: no findings in {seconds} s");
     Ok(())
 }

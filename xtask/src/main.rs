@@ -1,9 +1,9 @@
-//! The repository's own commands: `cargo xtask --help`.
+//! Commands for developing Toolyard: `cargo xtask --help`.
 
 #![expect(
     clippy::disallowed_methods,
     clippy::print_stdout,
-    reason = "a developer's tool: it starts other programs and talks to whoever runs it"
+    reason = "a developer's tool: it starts other programs and prints to the terminal"
 )]
 
 mod arena;
@@ -19,6 +19,7 @@ mod peers;
 mod process;
 mod reference;
 mod retrieval;
+mod slowest_tests;
 mod stages;
 mod system;
 mod test;
@@ -29,36 +30,36 @@ use std::path::Path;
 
 use clap::Parser;
 
-/// The repository's own commands
+/// Commands for developing Toolyard
 #[derive(Parser)]
 #[command(bin_name = "cargo xtask")]
-enum Command {
-    /// Install what is missing, build, and run every test and the conformance suites
-    Test,
-    /// Install the foreign software that the tests talk to
-    Peers,
+enum XtaskCommand {
+    /// Install missing packages, build, and run the tests and the conformance suites
+    Test(test::XtaskTestArgs),
+    /// Install the third-party software that the tests need
+    PeerSoftware,
     /// Run the MCP conformance suites
-    Conformance(conformance::Args),
+    Conformance(conformance::ConformanceArgs),
     /// Check the rules of this repository
     Tidy,
     /// Write the tables of `docs/manifest.md`
     Reference,
-    /// Measure the gateway against its peers
-    Bench(bench::Args),
-    /// Show that a faulty server harms no other
-    Arena(arena::Args),
-    /// Look for input that a reader of the wire does not stand
-    Fuzz(fuzz::Args),
-    /// Show which features every client has of every server
-    Matrix(matrix::Args),
-    /// Make tools of real OpenAPI documents, and have them judged
-    Corpus(corpus::Args),
-    /// Show how well and how fast tools are found, on catalogs and queries of others
-    Retrieval(retrieval::Args),
-    /// Use a server through a gateway: what the conformance suite starts as a client
+    /// Measure the gateway and its competitors
+    Bench(bench::BenchArgs),
+    /// Test the gateway with faulty servers and hostile clients
+    Arena(arena::ArenaArgs),
+    /// Fuzz the parsers of external input
+    Fuzz(fuzz::FuzzArgs),
+    /// Test every feature with every kind of client and server
+    Matrix(matrix::MatrixArgs),
+    /// Convert real OpenAPI documents to tools and judge the result
+    Corpus(corpus::CorpusArgs),
+    /// Measure the tool search on public catalogs and queries
+    Retrieval(retrieval::RetrievalArgs),
+    /// Exercise a server through a gateway, as the client of the conformance suite
     #[command(hide = true)]
     Drive(conformance::DriveArgs),
-    /// Become another program, which ends when this one's parent does
+    /// Execute another program, which ends with the parent of this one
     #[command(hide = true)]
     Launch {
         #[arg(last = true, required = true)]
@@ -67,20 +68,20 @@ enum Command {
 }
 
 fn main() -> anyhow::Result<()> {
-    match Command::parse() {
-        Command::Test => test::run(),
-        Command::Peers => peers::run(),
-        Command::Conformance(args) => conformance::run(&args),
-        Command::Tidy => tidy::run(),
-        Command::Reference => reference::run(),
-        Command::Bench(args) => bench::run(args),
-        Command::Arena(args) => arena::run(args),
-        Command::Fuzz(args) => fuzz::run(&args),
-        Command::Matrix(args) => matrix::run(&args),
-        Command::Corpus(args) => corpus::run(&args),
-        Command::Retrieval(args) => retrieval::run(&args),
-        Command::Drive(args) => conformance::drive(&args),
-        Command::Launch { command } => process::become_program(&command),
+    match XtaskCommand::parse() {
+        XtaskCommand::Test(args) => test::run(&args),
+        XtaskCommand::PeerSoftware => peers::run(),
+        XtaskCommand::Conformance(args) => conformance::run(&args),
+        XtaskCommand::Tidy => tidy::run(),
+        XtaskCommand::Reference => reference::run(),
+        XtaskCommand::Bench(args) => bench::run(args),
+        XtaskCommand::Arena(args) => arena::run(args),
+        XtaskCommand::Fuzz(args) => fuzz::run(&args),
+        XtaskCommand::Matrix(args) => matrix::run(&args),
+        XtaskCommand::Corpus(args) => corpus::run(&args),
+        XtaskCommand::Retrieval(args) => retrieval::run(&args),
+        XtaskCommand::Drive(args) => conformance::drive(&args),
+        XtaskCommand::Launch { command } => process::exec_program(&command),
     }
 }
 

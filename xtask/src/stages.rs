@@ -1,34 +1,43 @@
-//! How long each stage of a run took.
+//! The stages of a long command, and the time that each of them took.
 
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// The stages so far, in their order.
-#[derive(Default)]
-pub(crate) struct Stages(Vec<(&'static str, Duration)>);
+/// The stages of a run that have ended, in their order.
+pub(crate) struct StageTimes {
+    times: Vec<(&'static str, Duration)>,
+    total: usize,
+}
 
-impl Stages {
-    /// Runs a stage. Its time is kept whether it succeeds or not.
+impl StageTimes {
+    /// Returns the stages of a run that will have `total` of them.
+    pub(crate) fn new(total: usize) -> Self {
+        Self { times: Vec::new(), total }
+    }
+
+    /// Runs a stage, and prints where the run is and the time that the stage took, also if it fails.
     pub(crate) fn run<T>(
         &mut self,
         name: &'static str,
         stage: impl FnOnce() -> anyhow::Result<T>,
     ) -> anyhow::Result<T> {
-        println!("==> {name}");
+        println!("\n==> {name} ({} of {})", self.times.len() + 1, self.total);
         let start = Instant::now();
         let outcome = stage();
-        self.0.push((name, start.elapsed()));
+        let time = start.elapsed();
+        println!("==> {name} took {:.1} s", time.as_secs_f64());
+        self.times.push((name, time));
         outcome.map_err(|error| error.context(format!("stage \"{name}\"")))
     }
 }
 
-impl fmt::Display for Stages {
+impl fmt::Display for StageTimes {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (name, time) in &self.0 {
-            writeln!(out, "{name:<20}{:>8.1} s", time.as_secs_f64())?;
+        for (name, time) in &self.times {
+            writeln!(out, "{name:<30}{:>8.1} s", time.as_secs_f64())?;
         }
-        let total: Duration = self.0.iter().map(|(_, time)| *time).sum();
-        write!(out, "{:<20}{:>8.1} s", "total", total.as_secs_f64())
+        let total: Duration = self.times.iter().map(|(_, time)| *time).sum();
+        write!(out, "{:<30}{:>8.1} s", "total", total.as_secs_f64())
     }
 }
 
@@ -38,7 +47,7 @@ mod tests {
 
     #[test]
     fn a_failed_stage_is_named_and_timed() {
-        let mut stages = Stages::default();
+        let mut stages = StageTimes::new(2);
         assert_eq!(stages.run("one", || Ok(1)).unwrap(), 1);
         let error = stages.run("two", || -> anyhow::Result<()> { anyhow::bail!("no") }).unwrap_err();
         assert_eq!(format!("{error:#}"), "stage \"two\": no");

@@ -1,59 +1,61 @@
-//! What a Debian-like machine with only a Rust toolchain lacks.
+//! System packages that a Debian-like machine lacks when it has only a Rust toolchain.
 
 use std::process::Command;
 
 use crate::process;
 
-/// A shell command that succeeds where a thing is there, and the Debian packages that bring it.
-type Package = (&'static str, &'static [&'static str]);
+/// A shell command that succeeds if the package is installed, and the Debian packages to install otherwise.
+type SystemPackage = (&'static str, &'static [&'static str]);
 
-const PACKAGES: [Package; 8] = [
+const PACKAGES: [SystemPackage; 9] = [
     ("command -v node", &["nodejs"]),
     ("command -v npm", &["npm"]),
-    // Debian splits what `python3 -m venv` needs into a package of its own.
+    // Debian packages the dependencies of `python3 -m venv` separately.
     ("python3 -c 'import ensurepip'", &["python3", "python3-venv"]),
-    // What the documents of the OpenAPI corpus are packed with.
+    // Unpacks the documents of the OpenAPI corpus.
     ("command -v xz", &["xz-utils"]),
-    // What the API server of Kubernetes is unpacked and built with.
+    // Unpack and build the API server of Kubernetes.
     ("command -v dpkg-source && command -v make && command -v patch", &["dpkg-dev", "make", "patch"]),
     ("command -v rsync", &["rsync"]),
-    // It stands where no search path leads. The tests start servers of their own.
+    // Gives sandboxes of an ordinary user user IDs of their own.
+    ("command -v newuidmap", &["uidmap"]),
+    // Installed outside of the search path. The tests start servers of their own.
     ("ls /usr/lib/postgresql/*/bin/postgres", &["postgresql"]),
-    // It reads templates from a place of the system, so it cannot be unpacked somewhere else.
+    // Reads templates from a system folder, so that it cannot be unpacked elsewhere.
     ("command -v prometheus-alertmanager", &["prometheus-alertmanager"]),
 ];
 
-/// What the bench compares with. It stands where an ordinary user's PATH does not look.
-const NGINX: Package = ("PATH=$PATH:/usr/sbin command -v nginx", &["nginx-light"]);
+/// The competitor of the gateway in the bench, installed outside of an ordinary user's PATH.
+const NGINX: SystemPackage = ("PATH=$PATH:/usr/sbin command -v nginx", &["nginx-light"]);
 
-/// What counts instructions.
-const VALGRIND: Package = ("command -v valgrind", &["valgrind"]);
+/// Counts instructions.
+const VALGRIND: SystemPackage = ("command -v valgrind", &["valgrind"]);
 
 const NEXTEST: [&str; 5] = ["install", "--locked", "cargo-nextest", "--version", "0.9.143"];
 
-/// Installs what is missing, and touches nothing where nothing is.
+/// Installs missing packages.
 pub(crate) fn install() -> anyhow::Result<()> {
     install_packages(&PACKAGES)?;
     install_nginx()?;
-    // Its name, `nextest`, is found by cargo wherever cargo installs to.
-    if !process::succeeds("cargo", &["nextest", "--version"]) {
+    // `cargo nextest` works wherever cargo installs it.
+    if !process::is_successful("cargo", &["nextest", "--version"]) {
         process::run(process::cargo().args(NEXTEST))?;
     }
     Ok(())
 }
 
-/// What the bench needs.
+/// Installs the packages of the bench.
 pub(crate) fn install_nginx() -> anyhow::Result<()> {
     install_packages(&[NGINX])
 }
 
-/// What a part of the bench needs.
+/// Installs valgrind, which one measurement of the bench needs.
 pub(crate) fn install_valgrind() -> anyhow::Result<()> {
     install_packages(&[VALGRIND])
 }
 
-fn install_packages(packages: &[Package]) -> anyhow::Result<()> {
-    let missing: Vec<_> = packages.iter().filter(|(probe, _)| !shell(probe)).collect();
+fn install_packages(packages: &[SystemPackage]) -> anyhow::Result<()> {
+    let missing: Vec<_> = packages.iter().filter(|(probe, _)| !shell_succeeds(probe)).collect();
     if missing.is_empty() {
         return Ok(());
     }
@@ -64,7 +66,7 @@ fn install_packages(packages: &[Package]) -> anyhow::Result<()> {
 
 fn apt_get() -> Command {
     let quiet = ["DEBIAN_FRONTEND=noninteractive", "apt-get", "--quiet"];
-    if shell("test \"$(id -u)\" = 0") {
+    if shell_succeeds("test \"$(id -u)\" = 0") {
         let mut env = Command::new("env");
         env.args(quiet);
         return env;
@@ -74,6 +76,6 @@ fn apt_get() -> Command {
     sudo
 }
 
-fn shell(script: &str) -> bool {
-    process::succeeds("sh", &["-c", script])
+fn shell_succeeds(script: &str) -> bool {
+    process::is_successful("sh", &["-c", script])
 }

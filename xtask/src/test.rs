@@ -1,45 +1,83 @@
-//! Everything that must pass: the README's test command.
+//! `cargo xtask test`, the README's second command, and `cargo xtask test --rest`.
+//!
+//! The first is for everyone: it needs under 20 minutes on a machine that has nothing but a Rust toolchain. The second
+//! has the suites whose peer is compiled from source (the API server of Kubernetes) or that run for minutes by
+//! design (fuzzing, the arena). `.ci/run` calls both.
 
 use std::process::Command;
 
 use crate::arena;
-use crate::conformance::{self, Subject};
+use crate::conformance::{self, ConformanceSubject};
 use crate::corpus;
 use crate::fuzz;
 use crate::matrix;
-use crate::peers::Peers;
+use crate::peers::{KubernetesApiServer, PeerSoftware};
 use crate::process;
 use crate::retrieval;
-use crate::stages::Stages;
+use crate::slowest_tests;
+use crate::stages::StageTimes;
 use crate::system;
 
-/// Runs the stages, and prints their times even where one of them fails.
-pub(crate) fn run() -> anyhow::Result<()> {
-    let mut stages = Stages::default();
-    let outcome = all(&mut stages);
+/// Selects the tests that start an API server of Kubernetes, in nextest's filter language.
+const CLUSTER_TESTS: &str = "package(toolyard-operator) & test(cluster::)";
+
+/// Number of tests that are printed as the slowest of a run.
+const SLOWEST: usize = 20;
+
+/// Arguments of `cargo xtask test`.
+#[derive(clap::Args)]
+pub(crate) struct XtaskTestArgs {
+    /// Run only the suites that the plain command leaves out: Kubernetes, fuzzing and the arena
+    #[arg(long)]
+    rest: bool,
+}
+
+/// Runs the stages, and prints their times even if one of them fails.
+pub(crate) fn run(args: &XtaskTestArgs) -> anyhow::Result<()> {
+    let mut stages = if args.rest { StageTimes::new(6) } else { StageTimes::new(10) };
+    let outcome = if args.rest { run_rest(&mut stages) } else { run_main(&mut stages) };
     println!("\n{stages}");
     outcome
 }
 
-fn all(stages: &mut Stages) -> anyhow::Result<()> {
-    stages.run("system packages", system::install)?;
-    let peers = stages.run("peers", Peers::prepare)?;
-    let mut cargo = |name, args: &[&str]| stages.run(name, || process::run(cargo(&peers).args(args)));
-    cargo("build", &["build", "--workspace", "--all-targets"])?;
-    cargo("tests", &["nextest", "run", "--workspace"])?;
-    cargo("doc tests", &["test", "--doc", "--workspace"])?;
-    stages.run("conformance", || conformance::check(Subject::Gateway))?;
-    stages.run("conformance of SDK", || conformance::check(Subject::Sdk))?;
-    stages.run("conformance of client", || conformance::check(Subject::Client))?;
-    stages.run("matrix", matrix::check)?;
-    stages.run("OpenAPI corpus", corpus::check)?;
-    stages.run("retrieval", retrieval::check)?;
-    stages.run("fuzzing", fuzz::check)?;
-    stages.run("fault arena", arena::check)
+fn run_main(stages: &mut StageTimes) -> anyhow::Result<()> {
+    let peers = prepare(stages, KubernetesApiServer::Skip)?;
+    stages.run("tests", || {
+        let outcome = nextest(&peers, &format!("not ({CLUSTER_TESTS})"));
+        let printed = slowest_tests::print(SLOWEST);
+        outcome.and(printed)
+    })?;
+    stages.run("doc tests", || process::run(cargo(&peers).args(["test", "--doc", "--workspace"])))?;
+    stages.run("conformance of the gateway", || conformance::check(ConformanceSubject::Gateway))?;
+    stages.run("conformance of the SDK", || conformance::check(ConformanceSubject::Sdk))?;
+    stages.run("conformance of the client", || conformance::check(ConformanceSubject::Client))?;
+    stages.run("feature matrix", matrix::check)?;
+    stages.run("OpenAPI corpus and retrieval", || corpus::check().and_then(|()| retrieval::check()))
 }
 
-/// The tests find the peers by this variable.
-fn cargo(peers: &Peers) -> Command {
+fn run_rest(stages: &mut StageTimes) -> anyhow::Result<()> {
+    let peers = prepare(stages, KubernetesApiServer::Install)?;
+    stages.run("tests with Kubernetes", || nextest(&peers, CLUSTER_TESTS))?;
+    stages.run("fuzzing", fuzz::check)?;
+    stages.run("arena", arena::check)
+}
+
+/// Installs what the machine lacks, and builds the workspace.
+fn prepare(stages: &mut StageTimes, kubernetes: KubernetesApiServer) -> anyhow::Result<PeerSoftware> {
+    stages.run("system packages", system::install)?;
+    let peers = stages.run("peers", || PeerSoftware::prepare(kubernetes))?;
+    stages.run("build", || process::run(cargo(&peers).args(["build", "--workspace", "--all-targets"])))?;
+    Ok(peers)
+}
+
+fn nextest(peers: &PeerSoftware, filter: &str) -> anyhow::Result<()> {
+    // One run names every failing test.
+    let arguments = ["nextest", "run", "--workspace", "--no-fail-fast", "--filterset", filter];
+    process::run(cargo(peers).args(arguments))
+}
+
+/// Returns a cargo whose tests find the peers.
+fn cargo(peers: &PeerSoftware) -> Command {
     let mut cargo = process::cargo();
     cargo.env("TOOLYARD_PEERS", peers.folder());
     cargo

@@ -1,4 +1,8 @@
-//! The rules of this repository that a machine can check. They run as a test, too.
+//! The machine-checkable rules of this repository. They also run as a test.
+
+mod documented_paths;
+mod named_tests;
+mod plain_words;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,10 +11,11 @@ use std::process::Command;
 use anyhow::{Context, bail, ensure};
 use serde_json::Value;
 
+use self::plain_words::TypeNames;
 use crate::process;
 
-/// Which packages of the workspace a package may name. One that is not listed may name `toolyard-core` alone:
-/// siblings never name each other, and where one needs another's ability, the composition root adapts.
+/// Dependencies that each package of the workspace may have. A package without an entry may have `toolyard-core` only:
+/// siblings do not depend on each other; if one needs another's ability, the composition root adapts it.
 const ALLOWED_EDGES: [(&str, &[&str]); 11] = [
     ("toolyard-core", &[]),
     ("toolyard-agent", &["toolyard-core", "toolyard-rank", "toolyard-sdk"]),
@@ -59,11 +64,11 @@ const ALLOWED_EDGES: [(&str, &[&str]); 11] = [
     ("xtask", &["toolyard-openapi", "toolyard-rank"]),
 ];
 
-/// A file that is longer has more than one subject.
-const LONGEST_FILE: usize = 500;
+/// Maximum number of lines of a file; a longer one has more than one subject.
+const MAX_FILE_LINES: usize = 500;
 
-/// Work that was put off. In halves, so that this file does not find itself.
-const LEFT_OPEN: [&str; 5] = [
+/// Markers of unfinished work, in halves, so that this file does not contain them.
+const OPEN_WORK_MARKERS: [&str; 5] = [
     concat!("TO", "DO"),
     concat!("FIX", "ME"),
     concat!("XX", "X"),
@@ -71,7 +76,7 @@ const LEFT_OPEN: [&str; 5] = [
     concat!("unimpl", "emented!"),
 ];
 
-/// Where packages come from is the concern of the machine that builds, never of the repository.
+/// Hosts of package registries. They are a setting of the machine that builds, not of the repository.
 const REGISTRY_HOSTS: [&str; 7] = [
     concat!("registry.", "npmjs.org"),
     concat!("registry.", "yarnpkg.com"),
@@ -82,6 +87,9 @@ const REGISTRY_HOSTS: [&str; 7] = [
     concat!("deb.", "debian.org"),
 ];
 
+/// The exception: the gateway has to know the index that pip uses by default.
+const INDEX_CONFIG: &str = "crates/toolyard-sandbox/src/packages/config.rs";
+
 pub(crate) fn run() -> anyhow::Result<()> {
     let problems = problems()?;
     if problems.is_empty() {
@@ -91,29 +99,36 @@ pub(crate) fn run() -> anyhow::Result<()> {
 }
 
 fn problems() -> anyhow::Result<Vec<String>> {
-    let mut problems = edges(&metadata()?);
+    let mut problems = edge_problems(&metadata()?);
+    let mut type_names = TypeNames::default();
     for path in files()? {
-        // A file that git still lists may be gone, and a binary one has no lines.
+        // A file in git's index may be deleted, and a binary file has no lines.
         if let Ok(text) = std::fs::read_to_string(crate::root().join(&path)) {
-            problems.extend(file(&path, &text));
+            problems.extend(file_problems(&path, &text));
+            if is_source(&path) {
+                type_names.add(&path, &text);
+            }
         }
     }
+    problems.extend(type_names.problems());
+    problems.extend(documented_paths::problems(crate::root()));
+    problems.extend(named_tests::problems(crate::root()));
     Ok(problems)
 }
 
-/// What is committed, and what would be.
+/// Committed files, and new files that are not ignored.
 fn files() -> anyhow::Result<Vec<PathBuf>> {
-    let listed = Command::new("git")
+    let output = Command::new("git")
         .current_dir(crate::root())
         .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
         .output()
         .context("start git")?;
     ensure!(
-        listed.status.success(),
-        "git did not list the files: {}",
-        String::from_utf8_lossy(&listed.stderr)
+        output.status.success(),
+        "git cannot list the files: {}",
+        String::from_utf8_lossy(&output.stderr)
     );
-    let names = String::from_utf8(listed.stdout).context("a file's name is not UTF-8")?;
+    let names = String::from_utf8(output.stdout).context("file name is not UTF-8")?;
     Ok(names.split_terminator('\0').map(PathBuf::from).collect())
 }
 
@@ -126,7 +141,7 @@ fn metadata() -> anyhow::Result<Value> {
     serde_json::from_slice(&output.stdout).context("read cargo metadata")
 }
 
-fn edges(metadata: &Value) -> Vec<String> {
+fn edge_problems(metadata: &Value) -> Vec<String> {
     let names = |of: &Value| -> Vec<String> {
         let items = of.as_array().into_iter().flatten();
         items.filter_map(|item| item["name"].as_str().map(str::to_owned)).collect()
@@ -139,40 +154,53 @@ fn edges(metadata: &Value) -> Vec<String> {
         let allowed = allowed.get(from).copied().unwrap_or(&["toolyard-core"]);
         for to in names(&package["dependencies"]) {
             if ours.contains(&to) && !allowed.contains(&to.as_str()) {
-                problems.push(format!("{from} names {to} in its Cargo.toml"));
+                problems.push(format!("{from} must not depend on {to}"));
             }
         }
     }
     problems
 }
 
-fn file(path: &Path, text: &str) -> Vec<String> {
-    let shown = path.display();
+fn file_problems(path: &Path, text: &str) -> Vec<String> {
+    let displayed = path.display();
     let mut problems = Vec::new();
-    if path.extension().is_some_and(|extension| extension == "rs") {
+    if is_rust(path) {
+        problems.extend(plain_words::problems(path, text));
         let lines = text.lines().count();
-        if lines > LONGEST_FILE && !is_test(path) {
-            problems.push(format!("{shown} has {lines} lines, more than {LONGEST_FILE}"));
+        if lines > MAX_FILE_LINES && !is_test(path) {
+            problems.push(format!("{displayed} has {lines} lines, more than {MAX_FILE_LINES}"));
         }
-        problems.extend(found(path, text, &LEFT_OPEN));
+        problems.extend(occurrences(path, text, &OPEN_WORK_MARKERS));
     }
-    problems.extend(found(path, text, &REGISTRY_HOSTS));
+    if path != Path::new(INDEX_CONFIG) {
+        problems.extend(occurrences(path, text, &REGISTRY_HOSTS));
+    }
     problems
 }
 
-/// Tests may be as long as what they list.
+fn is_rust(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "rs")
+}
+
+/// Returns `true` for the sources of the workspace's packages: examples and foreign peers name types as they like.
+fn is_source(path: &Path) -> bool {
+    let is_package = path.starts_with("crates") || path.starts_with("xtask");
+    is_rust(path) && is_package && !is_test(path) && path.components().any(|part| part.as_os_str() == "src")
+}
+
+/// Tests may be as long as their cases require.
 fn is_test(path: &Path) -> bool {
     path.ends_with("tests.rs") || path.components().any(|part| part.as_os_str() == "tests")
 }
 
-fn found(path: &Path, text: &str, words: &[&str]) -> Vec<String> {
-    let mut found = Vec::new();
+fn occurrences(path: &Path, text: &str, words: &[&str]) -> Vec<String> {
+    let mut matches = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
         for word in words.iter().filter(|word| line.contains(**word)) {
-            found.push(format!("{}:{number} says {word}", path.display()));
+            matches.push(format!("{}:{number} contains {word}", path.display()));
         }
     }
-    found
+    matches
 }
 
 #[cfg(test)]
@@ -180,12 +208,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_repository_is_tidy() {
+    fn repository_is_tidy() {
         assert_eq!(problems().unwrap(), Vec::<String>::new());
     }
 
     #[test]
-    fn siblings_may_not_name_each_other() {
+    fn dependency_on_a_sibling_is_a_problem() {
         let package = |name: &str, dependency: &str| serde_json::json!({ "name": name, "dependencies": [{ "name": dependency }] });
         let metadata = serde_json::json!({ "packages": [
             package("toolyard-core", "serde"),
@@ -193,27 +221,27 @@ mod tests {
             package("toolyard-process", "toolyard-net"),
             package("toolyard-mcp", "toolyard-net"),
         ]});
-        assert_eq!(edges(&metadata), ["toolyard-process names toolyard-net in its Cargo.toml"]);
+        assert_eq!(edge_problems(&metadata), ["toolyard-process must not depend on toolyard-net"]);
     }
 
     #[test]
     fn long_files_are_for_tests_only() {
-        let text = "\n".repeat(LONGEST_FILE + 1);
-        assert_eq!(file(Path::new("src/lib.rs"), &text).len(), 1);
-        assert!(file(Path::new("tests/all.rs"), &text).is_empty());
-        assert!(file(Path::new("src/json/tests.rs"), &text).is_empty());
+        let text = "\n".repeat(MAX_FILE_LINES + 1);
+        assert_eq!(file_problems(Path::new("src/lib.rs"), &text).len(), 1);
+        assert!(file_problems(Path::new("tests/all.rs"), &text).is_empty());
+        assert!(file_problems(Path::new("src/json/tests.rs"), &text).is_empty());
     }
 
     #[test]
-    fn what_was_left_open_is_found_in_rust_and_hosts_everywhere() {
-        let text = format!("one\n{} // {}", LEFT_OPEN[0], REGISTRY_HOSTS[0]);
+    fn markers_are_found_in_rust_files_and_hosts_in_all_files() {
+        let text = format!("one\n{} // {}", OPEN_WORK_MARKERS[0], REGISTRY_HOSTS[0]);
         assert_eq!(
-            file(Path::new("src/lib.rs"), &text),
+            file_problems(Path::new("src/lib.rs"), &text),
             [
-                format!("src/lib.rs:2 says {}", LEFT_OPEN[0]),
-                format!("src/lib.rs:2 says {}", REGISTRY_HOSTS[0])
+                format!("src/lib.rs:2 contains {}", OPEN_WORK_MARKERS[0]),
+                format!("src/lib.rs:2 contains {}", REGISTRY_HOSTS[0])
             ]
         );
-        assert_eq!(file(Path::new("README.md"), &text).len(), 1);
+        assert_eq!(file_problems(Path::new("README.md"), &text).len(), 1);
     }
 }

@@ -1,4 +1,4 @@
-//! The benchmark works: every reply that it gets is right, and it prints its tables.
+//! A quick run of the benchmark: every response is right, and the tables have all targets.
 
 #![expect(clippy::disallowed_methods, reason = "the bench is a program of this workspace")]
 
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 #[test]
-fn every_target_answers_rightly() {
+fn every_target_responds_correctly() {
     let bench = Command::new(env!("CARGO_BIN_EXE_xtask"))
         .args(["bench", "--quick", "--gateway"])
         .arg(built("toolyard"))
@@ -25,7 +25,7 @@ fn every_target_answers_rightly() {
     }
 }
 
-/// A program of the workspace, beside the bench.
+/// A program of the workspace, in the folder of the bench.
 fn built(path: &str) -> PathBuf {
     let program = Path::new(env!("CARGO_BIN_EXE_xtask")).with_file_name(path);
     assert!(program.exists(), "build the whole workspace first: cargo build --workspace --bins --examples");
@@ -37,6 +37,6 @@ fn rmcp_echo() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let peers = std::env::var_os("TOOLYARD_PEERS").unwrap_or_else(|| "target/peers".into());
     let echo = root.join(peers).join("rmcp-server/debug/echo");
-    assert!(echo.exists(), "{} is not there: run `cargo xtask peers`", echo.display());
+    assert!(echo.exists(), "{} is not installed: run `cargo xtask peer-software`", echo.display());
     echo
 }

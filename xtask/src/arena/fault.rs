@@ -1,70 +1,72 @@
-//! What a server may do to the gateway.
+//! Faults of an upstream server.
 
 use std::fmt;
 
 use clap::ValueEnum;
 
-use super::peer::Transport;
-use crate::client::Era;
+use super::peer::PeerTransport;
+use crate::client::McpEra;
 
-/// What is wrong with the faulty server.
+/// The fault of the faulty server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(super) enum Fault {
-    /// Its process is sent SIGKILL, again and again
+pub(super) enum ServerFault {
+    /// Kill its process with SIGKILL, again and again
     Kill,
-    /// It takes a call and never says anything again
+    /// Accept a call and never respond again
     Hang,
-    /// It prints what is no JSON between its answers, and instead of every other one
+    /// Print invalid JSON between its responses, and instead of every second one
     Garbage,
-    /// It sends notifications and log lines that nobody wants, as fast as it can
+    /// Send unsolicited notifications and log lines at full speed
     Flood,
-    /// It ends at any question that it does not know, such as the one for its era
+    /// Exit at any unknown request, such as the era probe
     Crash,
-    /// Its sessions end after a few calls: it says 404, or 400 and why in words
+    /// End sessions after a few calls: with status 404, or with 400 and a text
     Expire,
-    /// Its first answer comes after ten seconds
+    /// Delay the first response by ten seconds
     Slow,
-    /// Its results and log lines have 1 MB; some results are larger than the gateway takes
+    /// Send results and log lines of 1 MB, some beyond the response limit of the gateway
     Large,
-    /// Nobody listens at its port
+    /// Close the port
     Refuse,
 }
 
-impl Fault {
-    pub(super) fn all() -> Vec<Fault> {
-        Fault::value_variants().to_vec()
-    }
-
-    /// How the faulty server is reached.
-    pub(super) fn transport(self) -> Transport {
+impl ServerFault {
+    /// The transport of the faulty server.
+    pub(super) fn transport(self) -> PeerTransport {
         match self {
-            Fault::Expire | Fault::Refuse => Transport::Http,
-            Fault::Kill
-            | Fault::Hang
-            | Fault::Garbage
-            | Fault::Flood
-            | Fault::Crash
-            | Fault::Slow
-            | Fault::Large => Transport::Stdio,
+            ServerFault::Expire | ServerFault::Refuse => PeerTransport::Http,
+            ServerFault::Kill
+            | ServerFault::Hang
+            | ServerFault::Garbage
+            | ServerFault::Flood
+            | ServerFault::Crash
+            | ServerFault::Slow
+            | ServerFault::Large => PeerTransport::Stdio,
         }
     }
 
-    /// What the faulty server speaks.
-    pub(super) fn era(self) -> Era {
+    /// The era of the faulty server.
+    pub(super) fn era(self) -> McpEra {
         match self {
-            // Modern servers have no sessions, and know the question for their era.
-            Fault::Expire | Fault::Crash | Fault::Kill | Fault::Garbage => Era::Legacy,
-            Fault::Hang | Fault::Flood | Fault::Slow | Fault::Large | Fault::Refuse => Era::Modern,
+            // Modern servers have no sessions, and know the era probe.
+            ServerFault::Expire | ServerFault::Crash | ServerFault::Kill | ServerFault::Garbage => {
+                McpEra::Legacy
+            }
+            ServerFault::Hang
+            | ServerFault::Flood
+            | ServerFault::Slow
+            | ServerFault::Large
+            | ServerFault::Refuse => McpEra::Modern,
         }
     }
 
-    /// Whether the fault is in how the server begins: it is never mended, and the gateway has to live with it.
-    pub(super) fn is_of_the_start(self) -> bool {
-        matches!(self, Fault::Crash | Fault::Slow)
+    /// `true` if the fault is in the start of the server: it stays, and the gateway has to cope with it.
+    pub(super) fn affects_startup(self) -> bool {
+        matches!(self, ServerFault::Crash | ServerFault::Slow)
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for ServerFault {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.to_possible_value();
         out.write_str(name.as_ref().map_or("", |name| name.get_name()))

@@ -1,23 +1,23 @@
-//! The tools that the upstream lists.
+//! The tools of the upstream.
 
 use serde_json::{Value, json};
 
-/// `echo`, and as many others as make up the number.
+/// `echo`, and further tools up to `tools` in all.
 pub(super) fn catalog(tools: usize) -> Value {
     let echo = json!({
         "name": "echo",
-        "description": "Says what it is told.",
+        "description": "Returns its argument.",
         "inputSchema": {
             "type": "object",
-            "properties": {"text": {"type": "string", "description": "What to say."}},
+            "properties": {"text": {"type": "string", "description": "The text to return."}},
             "required": ["text"]
         }
     });
-    std::iter::once(echo).chain((1..tools).map(searching_tool)).collect()
+    std::iter::once(echo).chain((1..tools).map(search_tool)).collect()
 }
 
-/// A tool of about 500 bytes with a nested schema: what real servers publish on average.
-fn searching_tool(number: usize) -> Value {
+/// A tool of about 500 bytes with a nested schema, as large as published tools are on average.
+fn search_tool(number: usize) -> Value {
     json!({
         "name": format!("search_orders_{number:04}"),
         "description": "Finds the orders of a customer, newest first.",
@@ -45,13 +45,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_listed_tool_has_about_500_bytes() {
-        let size = searching_tool(1).to_string().len();
+    fn listed_tool_has_about_500_bytes() {
+        let size = search_tool(1).to_string().len();
         assert!((450..=550).contains(&size), "{size}");
     }
 
     #[test]
-    fn the_catalog_begins_with_echo() {
+    fn catalog_begins_with_echo() {
         let catalog = catalog(3);
         assert_eq!(catalog[0]["name"], "echo");
         assert_eq!(catalog.as_array().map(Vec::len), Some(3));

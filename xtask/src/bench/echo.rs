@@ -1,8 +1,8 @@
-//! The upstream of every target: an MCP server on streamable HTTP that says what it is told.
+//! The upstream of every target: an MCP server on streamable HTTP that echoes its input.
 //!
-//! It speaks 2026-07-28 and, in sessions, the revisions before it. It is strict about what a gateway must get right
+//! It implements 2026-07-28 and, in sessions, the revisions before. It is strict about the duties of a gateway
 //! (the envelope, the headers that mirror it, sessions) and does little else, so that its own cost stays small.
-//! It offers tools only, and its list never changes. What `echo` does it also does as a plain HTTP service.
+//! It has tools only, and its list never changes. `echo` is also a plain HTTP service.
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -23,79 +23,79 @@ use serde_json::value::RawValue;
 use super::catalog::catalog;
 use super::openapi::DOCUMENT;
 use super::serve;
-use crate::client::{LEGACY, MODERN, SESSION};
+use crate::client::{LEGACY, MODERN, SESSION_HEADER};
 
-const OLDER: [&str; 3] = ["2025-06-18", "2025-03-26", "2024-11-05"];
+const OLDER_VERSIONS: [&str; 3] = ["2025-06-18", "2025-03-26", "2024-11-05"];
 const SERVER_INFO: &str = r#"{"name":"echo","version":"1.0.0"}"#;
 const CAPABILITIES: &str = r#"{"tools":{"listChanged":true}}"#;
 
-type Answer = Response<BoxBody<Bytes, Infallible>>;
+type EchoResponse = Response<BoxBody<Bytes, Infallible>>;
 
-/// Serves until it is killed.
+/// Serves until the process is killed.
 pub(super) fn run(tools: usize) -> anyhow::Result<()> {
-    let echo = Arc::new(Echo { tools: catalog(tools).to_string(), sessions: AtomicU64::new(0) });
-    serve::forever(move |request| answer(Arc::clone(&echo), request))
+    let echo = Arc::new(EchoServer { tools: catalog(tools).to_string(), sessions: AtomicU64::new(0) });
+    serve::serve_forever(move |request| answer(Arc::clone(&echo), request))
 }
 
-async fn answer(echo: Arc<Echo>, request: Request<Incoming>) -> Result<Answer, hyper::Error> {
+async fn answer(echo: Arc<EchoServer>, request: Request<Incoming>) -> Result<EchoResponse, hyper::Error> {
     let (head, body) = request.into_parts();
     match (head.uri.path(), head.method) {
         ("/mcp", Method::POST) => Ok(echo.post(&head.headers, &body.collect().await?.to_bytes())),
-        ("/mcp", Method::DELETE) => Ok(empty(StatusCode::OK)), // a session holds nothing that could be let go
+        ("/mcp", Method::DELETE) => Ok(empty(StatusCode::OK)), // a session holds no state
         ("/mcp", _) => Ok(empty(StatusCode::METHOD_NOT_ALLOWED)),
         ("/openapi.json", Method::GET) => Ok(answer_json(StatusCode::OK, DOCUMENT.to_owned())),
-        ("/v1/echo", Method::POST) => Ok(say(&body.collect().await?.to_bytes())),
+        ("/v1/echo", Method::POST) => Ok(plain_echo(&body.collect().await?.to_bytes())),
         _ => Ok(empty(StatusCode::NOT_FOUND)),
     }
 }
 
 /// The server.
-struct Echo {
-    /// The `tools` member of every list, as it is sent.
+struct EchoServer {
+    /// The `tools` member of every list, serialized.
     tools: String,
-    /// How many sessions were given out: their ids are the numbers up to this one.
+    /// Number of sessions; their IDs are the numbers up to this one.
     sessions: AtomicU64,
 }
 
 #[derive(Deserialize)]
-struct Message<'a> {
+struct EchoMessage<'a> {
     #[serde(borrow)]
     id: Option<&'a RawValue>,
     #[serde(borrow)]
     method: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
-    params: Params<'a>,
+    params: EchoParams<'a>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Params<'a> {
+struct EchoParams<'a> {
     #[serde(borrow)]
     name: Option<Cow<'a, str>>,
     #[serde(default)]
-    arguments: Arguments,
+    arguments: EchoArguments,
     #[serde(borrow)]
     protocol_version: Option<Cow<'a, str>>,
     #[serde(default)]
-    notifications: Filter,
+    notifications: EchoFilter,
     #[serde(borrow, default, rename = "_meta")]
-    meta: Meta<'a>,
+    meta: EchoMeta<'a>,
 }
 
 #[derive(Default, Deserialize)]
-struct Arguments {
+struct EchoArguments {
     text: Option<String>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Filter {
+struct EchoFilter {
     #[serde(default)]
     tools_list_changed: bool,
 }
 
 #[derive(Default, Deserialize)]
-struct Meta<'a> {
+struct EchoMeta<'a> {
     #[serde(borrow, rename = "io.modelcontextprotocol/protocolVersion")]
     version: Option<Cow<'a, str>>,
     #[serde(borrow, rename = "io.modelcontextprotocol/clientCapabilities")]
@@ -104,10 +104,10 @@ struct Meta<'a> {
 
 // === A message in ===
 
-impl Echo {
-    fn post(&self, headers: &HeaderMap, body: &[u8]) -> Answer {
-        let Ok(message) = serde_json::from_slice::<Message<'_>>(body) else {
-            return Refusal(StatusCode::BAD_REQUEST, -32700, "this is not a JSON-RPC message").answer("null");
+impl EchoServer {
+    fn post(&self, headers: &HeaderMap, body: &[u8]) -> EchoResponse {
+        let Ok(message) = serde_json::from_slice::<EchoMessage<'_>>(body) else {
+            return EchoError(StatusCode::BAD_REQUEST, -32700, "invalid JSON-RPC message").answer("null");
         };
         let (Some(id), Some(method)) = (message.id, message.method.as_deref()) else {
             return empty(StatusCode::ACCEPTED);
@@ -126,8 +126,8 @@ impl Echo {
         headers: &HeaderMap,
         id: &str,
         method: &str,
-        params: &Params<'_>,
-    ) -> Result<Answer, Refusal> {
+        params: &EchoParams<'_>,
+    ) -> Result<EchoResponse, EchoError> {
         check_envelope(headers, method, params)?;
         let cached = r#""ttlMs":60000,"cacheScope":"public""#;
         let members = match method {
@@ -139,7 +139,7 @@ impl Echo {
             "tools/list" => format!(r#""tools":{},{cached}"#, self.tools),
             "tools/call" => call(params)?,
             "subscriptions/listen" => return Ok(subscription(id, &params.notifications)),
-            _ => return Err(Refusal(StatusCode::NOT_FOUND, -32601, "there is no such method")),
+            _ => return Err(EchoError(StatusCode::NOT_FOUND, -32601, "method not found")),
         };
         let meta = format!(r#"{{"io.modelcontextprotocol/serverInfo":{SERVER_INFO}}}"#);
         Ok(result(id, &format!(r#""resultType":"complete",{members},"_meta":{meta}"#)))
@@ -150,8 +150,8 @@ impl Echo {
         headers: &HeaderMap,
         id: &str,
         method: &str,
-        params: &Params<'_>,
-    ) -> Result<Answer, Refusal> {
+        params: &EchoParams<'_>,
+    ) -> Result<EchoResponse, EchoError> {
         if method == "initialize" {
             return Ok(self.initialize(id, params));
         }
@@ -160,63 +160,66 @@ impl Echo {
             "ping" => Ok(result(id, "")),
             "tools/list" => Ok(result(id, &format!(r#""tools":{}"#, self.tools))),
             "tools/call" => Ok(result(id, &call(params)?)),
-            _ => Err(Refusal(StatusCode::OK, -32601, "there is no such method")),
+            _ => Err(EchoError(StatusCode::OK, -32601, "method not found")),
         }
     }
 
-    fn initialize(&self, id: &str, params: &Params<'_>) -> Answer {
-        let asked = params.protocol_version.as_deref();
-        let version = OLDER.into_iter().find(|older| asked == Some(older)).unwrap_or(LEGACY);
+    fn initialize(&self, id: &str, params: &EchoParams<'_>) -> EchoResponse {
+        let requested = params.protocol_version.as_deref();
+        let version = OLDER_VERSIONS.into_iter().find(|older| requested == Some(older)).unwrap_or(LEGACY);
         let about = format!(
             r#""protocolVersion":"{version}","capabilities":{CAPABILITIES},"serverInfo":{SERVER_INFO}"#
         );
         let session = self.sessions.fetch_add(1, Ordering::Relaxed) + 1;
         let mut answer = result(id, &about);
-        answer.headers_mut().insert(SESSION, session.into());
+        answer.headers_mut().insert(SESSION_HEADER, session.into());
         answer
     }
 
-    fn check_session(&self, headers: &HeaderMap) -> Result<(), Refusal> {
-        let session =
-            header(headers, SESSION).ok_or(Refusal(StatusCode::BAD_REQUEST, -32600, "no session"))?;
-        let known = 1..=self.sessions.load(Ordering::Relaxed);
-        match session.parse().is_ok_and(|number| known.contains(&number)) {
+    fn check_session(&self, headers: &HeaderMap) -> Result<(), EchoError> {
+        let session = header(headers, SESSION_HEADER).ok_or(EchoError(
+            StatusCode::BAD_REQUEST,
+            -32600,
+            "missing session ID",
+        ))?;
+        let valid = 1..=self.sessions.load(Ordering::Relaxed);
+        match session.parse().is_ok_and(|number| valid.contains(&number)) {
             true => Ok(()),
-            false => Err(Refusal(StatusCode::NOT_FOUND, -32600, "there is no such session")),
+            false => Err(EchoError(StatusCode::NOT_FOUND, -32600, "session not found")),
         }
     }
 }
 
-/// What 2026-07-28 wants of each request, and of the headers that repeat it.
-fn check_envelope(headers: &HeaderMap, method: &str, params: &Params<'_>) -> Result<(), Refusal> {
+/// Checks the members that 2026-07-28 requires in each request, and the headers that mirror them.
+fn check_envelope(headers: &HeaderMap, method: &str, params: &EchoParams<'_>) -> Result<(), EchoError> {
     let mirrors = |name, value: Option<&str>| header(headers, name) == value;
     let version = params.meta.version.as_deref();
     if version.is_none() || params.meta.capabilities.is_none() {
-        return Err(Refusal(StatusCode::BAD_REQUEST, -32602, "_meta lacks what every request carries"));
+        return Err(EchoError(StatusCode::BAD_REQUEST, -32602, "missing member of _meta"));
     }
     if !mirrors("mcp-protocol-version", version) || !mirrors("mcp-method", Some(method)) {
-        return Err(Refusal(StatusCode::BAD_REQUEST, -32020, "a header does not say what the body says"));
+        return Err(EchoError(StatusCode::BAD_REQUEST, -32020, "header does not match the body"));
     }
     if method == "tools/call" && !mirrors("mcp-name", params.name.as_deref()) {
-        return Err(Refusal(StatusCode::BAD_REQUEST, -32020, "Mcp-Name is not the name of the tool"));
+        return Err(EchoError(StatusCode::BAD_REQUEST, -32020, "Mcp-Name does not match the body"));
     }
     match version == Some(MODERN) {
         true => Ok(()),
-        false => Err(Refusal(StatusCode::BAD_REQUEST, -32022, "this protocol version is not served")),
+        false => Err(EchoError(StatusCode::BAD_REQUEST, -32022, "unsupported protocol version")),
     }
 }
 
-/// The members of a tool's result. Only the first tool can be called: the others are there to be listed.
-fn call(params: &Params<'_>) -> Result<String, Refusal> {
+/// The members of a tool's result. Only `echo` can be called; the other tools are only listed.
+fn call(params: &EchoParams<'_>) -> Result<String, EchoError> {
     let text = params.arguments.text.as_deref().filter(|_| params.name.as_deref() == Some("echo"));
-    let text = text.ok_or(Refusal(StatusCode::OK, -32602, "only `echo` can be called, with a `text`"))?;
+    let text = text.ok_or(EchoError(StatusCode::OK, -32602, "unknown tool, or missing argument `text`"))?;
     Ok(format!(r#""content":[{{"type":"text","text":{}}}]"#, Value::from(text)))
 }
 
-/// What `echo` does, without MCP.
-fn say(body: &[u8]) -> Answer {
+/// `echo` without MCP.
+fn plain_echo(body: &[u8]) -> EchoResponse {
     match serde_json::from_slice(body) {
-        Ok(Arguments { text: Some(text) }) => answer_json(StatusCode::OK, Value::from(text).to_string()),
+        Ok(EchoArguments { text: Some(text) }) => answer_json(StatusCode::OK, Value::from(text).to_string()),
         _ => empty(StatusCode::BAD_REQUEST),
     }
 }
@@ -227,13 +230,13 @@ fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 
 // === An answer out ===
 
-/// A JSON-RPC error and the HTTP status that it travels under.
-struct Refusal(StatusCode, i32, &'static str);
+/// A JSON-RPC error and the HTTP status that carries it.
+struct EchoError(StatusCode, i32, &'static str);
 
-impl Refusal {
-    fn answer(self, id: &str) -> Answer {
-        let Refusal(status, code, message) = self;
-        // Only this error has data that a client needs, to choose another version.
+impl EchoError {
+    fn answer(self, id: &str) -> EchoResponse {
+        let EchoError(status, code, message) = self;
+        // Only this error has data: the supported versions.
         let data = match code {
             -32022 => format!(r#","data":{{"supported":["{MODERN}","{LEGACY}"]}}"#),
             _ => String::new(),
@@ -243,34 +246,34 @@ impl Refusal {
     }
 }
 
-fn result(id: &str, members: &str) -> Answer {
+fn result(id: &str, members: &str) -> EchoResponse {
     answer_json(StatusCode::OK, format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{{members}}}}}"#))
 }
 
-/// A stream that begins with the acknowledgment and stays open until the client closes it.
-fn subscription(id: &str, asked: &Filter) -> Answer {
-    let granted = if asked.tools_list_changed { r#"{"toolsListChanged":true}"# } else { "{}" };
+/// A stream that starts with the acknowledgement and stays open until the client closes it.
+fn subscription(id: &str, requested: &EchoFilter) -> EchoResponse {
+    let granted = if requested.tools_list_changed { r#"{"toolsListChanged":true}"# } else { "{}" };
     let method = "notifications/subscriptions/acknowledged";
     let meta = format!(r#"{{"io.modelcontextprotocol/subscriptionId":{id}}}"#);
     let params = format!(r#"{{"notifications":{granted},"_meta":{meta}}}"#);
     let event = format!("data: {{\"jsonrpc\":\"2.0\",\"method\":\"{method}\",\"params\":{params}}}\n\n");
     let frames = stream::iter([Ok(Frame::data(Bytes::from(event)))]).chain(stream::pending());
-    content("text/event-stream", Response::new(BodyExt::boxed(StreamBody::new(frames))))
+    with_content_type("text/event-stream", Response::new(BodyExt::boxed(StreamBody::new(frames))))
 }
 
-fn answer_json(status: StatusCode, text: String) -> Answer {
+fn answer_json(status: StatusCode, text: String) -> EchoResponse {
     let mut answer = Response::new(Full::from(text).boxed());
     *answer.status_mut() = status;
-    content("application/json", answer)
+    with_content_type("application/json", answer)
 }
 
-fn empty(status: StatusCode) -> Answer {
+fn empty(status: StatusCode) -> EchoResponse {
     let mut answer = Response::new(Empty::new().boxed());
     *answer.status_mut() = status;
     answer
 }
 
-fn content(kind: &'static str, mut answer: Answer) -> Answer {
+fn with_content_type(kind: &'static str, mut answer: EchoResponse) -> EchoResponse {
     answer.headers_mut().insert(CONTENT_TYPE, hyper::header::HeaderValue::from_static(kind));
     answer
 }

@@ -1,5 +1,5 @@
-//! A hosted function in each language, called through `Gateway::invoke`, beside a process for each call. Who calls is
-//! `crates/toolyard-server/examples/bench_functions.rs`, which is asked for one cell after the other.
+//! A hosted function in each language, called through `Gateway::invoke`, compared with a process for each call. The
+//! calls are made by `crates/toolyard-server/examples/bench_functions.rs`, one cell after the other.
 
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::process::{ChildStdin, ChildStdout, Stdio};
@@ -7,18 +7,18 @@ use std::process::{ChildStdin, ChildStdout, Stdio};
 use anyhow::{Context, ensure};
 use serde::{Deserialize, Serialize};
 
-use super::Plan;
-use super::report::{Report, show};
+use super::BenchPlan;
+use super::report::{BenchReport, show};
 use super::sample::median;
 use super::table::{number, table, text};
-use super::targets::Workshop;
-use crate::builds::named_or_built;
-use crate::measure::{cpu_time_with_the_ended, shares_of_memory};
-use crate::process::Process;
+use super::targets::TargetFactory;
+use crate::builds::path_or_build;
+use crate::measure::{child_memory_shares, cpu_time_with_ended_children};
+use crate::process::LaunchedProcess;
 
-/// What a function is written in.
+/// The language of a function.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]
-pub(super) enum Language {
+pub(super) enum FunctionLanguage {
     #[serde(rename = "py")]
     Python,
     #[serde(rename = "js")]
@@ -27,72 +27,73 @@ pub(super) enum Language {
     Lua,
 }
 
-/// How a call is made.
+/// The way of running a call.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Way {
-    /// Through the gateway, in a worker that is warm.
+pub(super) enum CallMode {
+    /// Through the gateway, in a warm worker.
     Gateway,
-    /// In a worker that is started for it, in its cell.
+    /// In a worker of its own, in a sandbox.
     Worker,
-    /// In an interpreter that is started for it, without walls.
+    /// In an interpreter of its own, without a sandbox.
     Interpreter,
 }
 
-impl Language {
-    const ALL: [Language; 3] = [Language::Python, Language::JavaScript, Language::Lua];
+impl FunctionLanguage {
+    const ALL: [FunctionLanguage; 3] =
+        [FunctionLanguage::Python, FunctionLanguage::JavaScript, FunctionLanguage::Lua];
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            Language::Python => "python",
-            Language::JavaScript => "javascript",
-            Language::Lua => "lua",
+            FunctionLanguage::Python => "python",
+            FunctionLanguage::JavaScript => "javascript",
+            FunctionLanguage::Lua => "lua",
         }
     }
 }
 
-impl Way {
-    const ALL: [Way; 3] = [Way::Gateway, Way::Worker, Way::Interpreter];
+impl CallMode {
+    const ALL: [CallMode; 3] = [CallMode::Gateway, CallMode::Worker, CallMode::Interpreter];
 
     fn name(self) -> &'static str {
         match self {
-            Way::Gateway => "gateway",
-            Way::Worker => "worker for each",
-            Way::Interpreter => "interpreter for each",
+            CallMode::Gateway => "gateway",
+            CallMode::Worker => "worker for each",
+            CallMode::Interpreter => "interpreter for each",
         }
     }
 }
 
-/// Calls of one kind: the median of each figure over the rounds, and the least of all latencies.
+/// Calls of one kind: the median of each figure over the rounds, and the minimum of all latencies.
 #[derive(Serialize)]
 pub(super) struct FunctionRow {
-    pub language: Language,
-    pub way: Way,
+    pub language: FunctionLanguage,
+    pub way: CallMode,
     pub in_flight: usize,
     pub calls_per_second: f64,
     pub min_us: f64,
     pub p50_us: f64,
     pub p99_us: f64,
-    /// CPU time of the gateway and of its workers, for one call; nothing for workers that are killed after their call: the
-    /// system forgets what they have used.
+    /// CPU time of the gateway and its workers per call. `None` for workers that are killed after their call: the
+    /// system does not account for them.
     pub cpu_us: Option<f64>,
-    /// Memory of a worker that is there when calls are over, where any is: of its process, its supervisor, and those that
-    /// put up its walls.
+    /// Memory of an idle worker, if there is one: its process, its supervisor, and the processes that set up its
+    /// sandbox.
     pub worker_mib: Option<f64>,
 }
 
-/// What the caller is asked for.
+/// A request to the program that makes the calls.
 #[derive(Clone, Copy, Serialize)]
-struct Cell {
-    language: Language,
-    way: Way,
+struct FunctionCell {
+    language: FunctionLanguage,
+    way: CallMode,
     in_flight: usize,
     seconds: f64,
 }
 
-/// What it has seen.
+/// Its measurements.
 #[derive(Deserialize)]
-struct Seen {
+struct CellMeasurement {
     calls: u32,
     seconds: f64,
     min_us: f64,
@@ -101,18 +102,22 @@ struct Seen {
 }
 
 /// One round of a cell.
-struct Round {
-    seen: Seen,
+struct FunctionRound {
+    measurement: CellMeasurement,
     cpu_us: Option<f64>,
     worker_mib: Option<f64>,
 }
 
 /// Measures all cells, in turns.
-pub(super) fn measure(plan: &Plan, workshop: &Workshop, report: &mut Report) -> anyhow::Result<()> {
+pub(super) fn measure(
+    plan: &BenchPlan,
+    workshop: &TargetFactory,
+    report: &mut BenchReport,
+) -> anyhow::Result<()> {
     let target = ["--package", "toolyard-server", "--example", "bench_functions"];
-    let mut caller = Caller::start(&named_or_built(workshop.functions.as_deref(), &target)?)?;
-    let cells = cells(plan);
-    let mut rounds: Vec<Vec<Round>> = cells.iter().map(|_| Vec::new()).collect();
+    let mut caller = FunctionCaller::start(&path_or_build(workshop.functions.as_deref(), &target)?)?;
+    let cells = benchmark_cells(plan);
+    let mut rounds: Vec<Vec<FunctionRound>> = cells.iter().map(|_| Vec::new()).collect();
     for _ in 0..plan.rounds {
         for (cell, rounds) in cells.iter().zip(&mut rounds) {
             let round = caller.measure(*cell);
@@ -123,79 +128,82 @@ pub(super) fn measure(plan: &Plan, workshop: &Workshop, report: &mut Report) -> 
     show(&report.function_table())
 }
 
-/// A process for each call is measured with one in flight alone, and the interpreter of one language only is a program.
-fn cells(plan: &Plan) -> Vec<Cell> {
+/// A process per call is measured with one call in flight only, and only Python has an interpreter as a program.
+fn benchmark_cells(plan: &BenchPlan) -> Vec<FunctionCell> {
     let seconds = plan.cell.as_secs_f64();
-    let ways = Way::ALL.into_iter().flat_map(|way| Language::ALL.map(|language| (way, language)));
-    let ways = ways.filter(|(way, language)| *way != Way::Interpreter || *language == Language::Python);
-    let loads = |way| if way == Way::Gateway { plan.function_loads } else { &[1] };
+    let ways =
+        CallMode::ALL.into_iter().flat_map(|way| FunctionLanguage::ALL.map(|language| (way, language)));
+    let ways =
+        ways.filter(|(way, language)| *way != CallMode::Interpreter || *language == FunctionLanguage::Python);
+    let loads = |way| if way == CallMode::Gateway { plan.function_loads } else { &[1] };
     ways.flat_map(|(way, language)| {
-        loads(way).iter().map(move |in_flight| Cell { language, way, in_flight: *in_flight, seconds })
+        loads(way).iter().map(move |in_flight| FunctionCell { language, way, in_flight: *in_flight, seconds })
     })
     .collect()
 }
 
 /// The program that makes the calls.
-struct Caller {
-    process: Process,
+struct FunctionCaller {
+    process: LaunchedProcess,
     stdin: ChildStdin,
     lines: Lines<BufReader<ChildStdout>>,
 }
 
-impl Caller {
-    fn start(program: &std::path::Path) -> anyhow::Result<Caller> {
+impl FunctionCaller {
+    fn start(program: &std::path::Path) -> anyhow::Result<FunctionCaller> {
         let folder = crate::root().join("fixtures/functions/echo");
-        let (process, stdin, stdout) = Process::converse(program, &[folder.as_os_str()], Stdio::inherit())?;
-        Ok(Caller { process, stdin, lines: BufReader::new(stdout).lines() })
+        let (process, stdin, stdout) =
+            LaunchedProcess::launch_with_pipes(program, &[folder.as_os_str()], Stdio::inherit())?;
+        Ok(FunctionCaller { process, stdin, lines: BufReader::new(stdout).lines() })
     }
 
-    fn measure(&mut self, cell: Cell) -> anyhow::Result<Round> {
-        let ready = self.ask(&serde_json::to_string(&cell)?)?;
-        ensure!(ready == "ready", "it says {ready}");
-        let before = cpu_time_with_the_ended(self.process.pid());
-        let seen: Seen = serde_json::from_str(&self.ask("go")?)?;
-        let cpu = cpu_time_with_the_ended(self.process.pid()).saturating_sub(before);
+    fn measure(&mut self, cell: FunctionCell) -> anyhow::Result<FunctionRound> {
+        let ready = self.exchange_line(&serde_json::to_string(&cell)?)?;
+        ensure!(ready == "ready", "unexpected line: {ready}");
+        let before = cpu_time_with_ended_children(self.process.pid());
+        let seen: CellMeasurement = serde_json::from_str(&self.exchange_line("go")?)?;
+        let cpu = cpu_time_with_ended_children(self.process.pid()).saturating_sub(before);
         let cpu_us = cpu.as_secs_f64() * 1e6 / f64::from(seen.calls);
-        let cpu_us = (cell.way != Way::Worker).then_some(cpu_us);
-        Ok(Round { seen, cpu_us, worker_mib: self.worker_mib(cell) })
+        let cpu_us = (cell.way != CallMode::Worker).then_some(cpu_us);
+        Ok(FunctionRound { measurement: seen, cpu_us, worker_mib: self.worker_mib(cell) })
     }
 
-    /// Says a line, and reads one.
-    fn ask(&mut self, line: &str) -> anyhow::Result<String> {
+    /// Writes a line and reads one.
+    fn exchange_line(&mut self, line: &str) -> anyhow::Result<String> {
         writeln!(self.stdin, "{line}")?;
-        self.lines.next().context("what calls functions has ended")?.context("read what it says")
+        self.lines.next().context("the program that calls functions has ended")?.context("read its output")
     }
 
-    fn worker_mib(&self, cell: Cell) -> Option<f64> {
+    fn worker_mib(&self, cell: FunctionCell) -> Option<f64> {
         let is_worker = |command: &str| match cell.language {
-            Language::Python => command.contains("python3"),
-            Language::JavaScript => command.contains(r#"["js"]"#),
-            Language::Lua => command.contains(r#"["lua"]"#),
+            FunctionLanguage::Python => command.contains("python3"),
+            FunctionLanguage::JavaScript => command.contains(r#"["js"]"#),
+            FunctionLanguage::Lua => command.contains(r#"["lua"]"#),
         };
-        let workers = shares_of_memory(self.process.pid(), is_worker);
+        let workers = child_memory_shares(self.process.pid(), is_worker);
         let workers: Vec<f64> = workers.into_iter().map(|kib| kib as f64 / 1024.0).collect();
-        (cell.way == Way::Gateway && !workers.is_empty()).then(|| median(workers))
+        (cell.way == CallMode::Gateway && !workers.is_empty()).then(|| median(workers))
     }
 }
 
 impl FunctionRow {
-    fn new(cell: Cell, rounds: &[Round]) -> FunctionRow {
-        let figure = |figure: fn(&Round) -> f64| median(rounds.iter().map(figure).collect());
+    fn new(cell: FunctionCell, rounds: &[FunctionRound]) -> FunctionRow {
+        let figure = |figure: fn(&FunctionRound) -> f64| median(rounds.iter().map(figure).collect());
         FunctionRow {
             language: cell.language,
             way: cell.way,
             in_flight: cell.in_flight,
-            calls_per_second: figure(|round| f64::from(round.seen.calls) / round.seen.seconds),
-            min_us: rounds.iter().map(|round| round.seen.min_us).fold(f64::INFINITY, f64::min),
-            p50_us: figure(|round| round.seen.p50_us),
-            p99_us: figure(|round| round.seen.p99_us),
+            calls_per_second: figure(|round| f64::from(round.measurement.calls) / round.measurement.seconds),
+            min_us: rounds.iter().map(|round| round.measurement.min_us).fold(f64::INFINITY, f64::min),
+            p50_us: figure(|round| round.measurement.p50_us),
+            p99_us: figure(|round| round.measurement.p99_us),
             cpu_us: rounds.iter().map(|round| round.cpu_us).collect::<Option<_>>().map(median),
             worker_mib: rounds.last().and_then(|round| round.worker_mib),
         }
     }
 }
 
-impl Report {
+impl BenchReport {
     fn function_table(&self) -> String {
         let rows = self.functions.iter().map(|row| {
             vec![
@@ -212,6 +220,6 @@ impl Report {
         });
         let heads =
             ["language", "way", "in flight", "calls/s", "min us", "p50 us", "p99 us", "cpu us", "worker MiB"];
-        table("echo as a hosted function (cpu: of the gateway and of its workers)", &heads, rows.collect())
+        table("echo as a hosted function (cpu: gateway and workers)", &heads, rows.collect())
     }
 }

@@ -1,4 +1,4 @@
-//! The gateway as a target: what it is told to keep and to send, and started so.
+//! The gateway as a target, with the settings of a measurement.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -8,70 +8,75 @@ use std::path::Path;
 use anyhow::Context;
 
 use super::rest;
-use super::targets::{Kind, Target, Workshop};
-use crate::builds::end_of;
-use crate::process::Process;
+use super::targets::{BenchTarget, TargetFactory, TargetKind};
+use crate::builds::log_tail;
+use crate::process::LaunchedProcess;
 use crate::system;
 
-/// How a gateway is run.
+/// The settings of a gateway.
 #[derive(Clone, Copy)]
-pub(super) struct Setup {
-    /// Whether each request has to show a key.
+pub(super) struct GatewaySetup {
+    /// `true` if requests need an API key.
     pub key: bool,
-    /// Whether calls are noted in an audit trail, which is SQLite in a file.
+    /// `true` if calls are recorded in an audit trail, in an SQLite file.
     pub audit: bool,
-    /// The share of traces that is sent to a collector, with all metrics; `None` where there is no collector.
+    /// Share of traces that are sent to a collector, with all metrics; `None` without a collector.
     pub traces: Option<f64>,
     /// Layers that are left out.
     pub without: &'static [&'static str],
-    /// What is behind it.
-    pub upstream: Upstream,
+    /// Kind of the upstream.
+    pub upstream: UpstreamKind,
 }
 
-/// As what the gateway uses its upstream.
+/// The kind of an upstream.
 #[derive(Clone, Copy)]
-pub(super) enum Upstream {
+pub(super) enum UpstreamKind {
     /// An MCP server.
     Mcp,
-    /// A service that an OpenAPI document describes.
+    /// A service with an OpenAPI document.
     OpenApi,
 }
 
-impl Setup {
-    /// Nothing that only whoever operates a gateway needs, but for the instruments behind `/metrics`: they are always there.
-    pub(super) const PLAIN: Setup =
-        Setup { key: false, audit: false, traces: None, without: &[], upstream: Upstream::Mcp };
-    /// All of it.
-    pub(super) const OPERATED: Setup = Setup { key: true, audit: true, traces: Some(1.0), ..Setup::PLAIN };
+impl GatewaySetup {
+    /// No operating features but the metrics behind `/metrics`, which are always on.
+    pub(super) const MINIMAL: GatewaySetup =
+        GatewaySetup { key: false, audit: false, traces: None, without: &[], upstream: UpstreamKind::Mcp };
+    /// All operating features.
+    pub(super) const OPERATED: GatewaySetup =
+        GatewaySetup { key: true, audit: true, traces: Some(1.0), ..GatewaySetup::MINIMAL };
 }
 
-impl Workshop {
-    /// The gateway in front of an upstream.
-    pub(super) async fn gateway(&self, upstream: &Target, setup: &Setup) -> anyhow::Result<Target> {
-        self.gateway_under(&[], upstream, setup).await
+impl TargetFactory {
+    /// Starts the gateway in front of an upstream.
+    pub(super) async fn gateway(
+        &self,
+        upstream: &BenchTarget,
+        setup: &GatewaySetup,
+    ) -> anyhow::Result<BenchTarget> {
+        self.gateway_with_runner(&[], upstream, setup).await
     }
 
-    /// The same, whose instructions are counted. The counts are in a file once it has ended.
-    pub(super) async fn counted_gateway(
+    /// As [`TargetFactory::gateway`], and counts its instructions in a file that is complete once it has ended.
+    pub(super) async fn gateway_under_callgrind(
         &self,
-        upstream: &Target,
-        setup: &Setup,
+        upstream: &BenchTarget,
+        setup: &GatewaySetup,
         counts: &Path,
-    ) -> anyhow::Result<Target> {
+    ) -> anyhow::Result<BenchTarget> {
         system::install_valgrind()?;
         let file = format!("--callgrind-out-file={}", counts.display());
         let valgrind = ["valgrind", "--quiet", "--tool=callgrind", &file];
-        self.gateway_under(&valgrind.map(OsStr::new), upstream, setup).await
+        self.gateway_with_runner(&valgrind.map(OsStr::new), upstream, setup).await
     }
 
-    /// The gateway, run by another program if one is named.
-    async fn gateway_under(
+    /// Starts the gateway, under another program if `runner` names one.
+    async fn gateway_with_runner(
         &self,
         runner: &[&OsStr],
-        upstream: &Target,
-        setup: &Setup,
-    ) -> anyhow::Result<Target> {
-        let binary = self.gateway.as_ref().context("the gateway is not among the targets")?;
+        upstream: &BenchTarget,
+        setup: &GatewaySetup,
+    ) -> anyhow::Result<BenchTarget> {
+        let binary = self.gateway.as_ref().context("the gateway is not one of the targets")?;
         let collector = setup.traces.map(|_| self.sink()).transpose()?;
         let manifest = tempfile::Builder::new().suffix(".yaml").tempfile_in(self.folder.path())?;
         let (_, manifest) = manifest.keep()?;
@@ -81,32 +86,33 @@ impl Workshop {
         arguments.extend([binary.as_os_str(), OsStr::new("serve"), OsStr::new("-f"), manifest.as_os_str()]);
         arguments.extend(["--listen", "127.0.0.1:0"].map(OsStr::new));
         arguments.extend(setup.without.iter().flat_map(|layer| ["--without-layer", *layer]).map(OsStr::new));
-        let mut process = Process::launch(arguments[0], &arguments[1..], File::create(&log)?.into())?;
-        let address = process.printed_address().with_context(|| format!("the gateway: {}", end_of(&log)))?;
-        let mut target = Target::new(Kind::Gateway.name(), address, process, upstream.processes());
+        let mut process = LaunchedProcess::launch(arguments[0], &arguments[1..], File::create(&log)?.into())?;
+        let address =
+            process.printed_address().with_context(|| format!("the gateway: {}", log_tail(&log)))?;
+        let mut target = BenchTarget::new(TargetKind::Gateway.name(), address, process, upstream.processes());
         if let Some(collector) = &collector {
-            target = target.beside(collector);
+            target = target.with_dependency(collector);
         }
         if setup.key {
-            target.key = Some(rest::make_key(address).await?.into());
+            target.key = Some(rest::create_key(address).await?.into());
         }
-        target.puts_off = setup.audit || setup.traces.is_some();
+        target.defers_work = setup.audit || setup.traces.is_some();
         Ok(target)
     }
 }
 
-fn manifest_for(upstream: SocketAddr, setup: &Setup, collector: Option<&Target>) -> String {
+fn manifest_for(upstream: SocketAddr, setup: &GatewaySetup, collector: Option<&BenchTarget>) -> String {
     let telemetry = match (collector, setup.traces) {
-        (Some(Target { address, .. }), Some(share)) => format!(
+        (Some(BenchTarget { address, .. }), Some(share)) => format!(
             "telemetry: {{otlp: {{endpoint: \"http://{address}\", protocol: http}}, traces: {{sample: {share}}}}}"
         ),
         _ => "telemetry: {}".to_owned(),
     };
     let handler = match setup.upstream {
-        Upstream::Mcp => format!(
+        UpstreamKind::Mcp => format!(
             "type: mcp\n      mcpConfig: {{transport: streamable-http, endpoint: \"http://{upstream}/mcp\"}}"
         ),
-        Upstream::OpenApi => {
+        UpstreamKind::OpenApi => {
             format!("type: openapi\n      openAPIConfig: {{specURL: \"http://{upstream}/openapi.json\"}}")
         }
     };

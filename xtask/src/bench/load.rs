@@ -1,127 +1,131 @@
-//! The load: as many connections as calls are in flight, each of which asks again as soon as it is answered.
+//! The load: a connection for each call in flight, which sends the next request as soon as it has a response.
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use futures_util::future::try_join_all;
 
-use super::sample::Sample;
-use super::targets::Target;
-use crate::client::{Connection, Era};
+use super::sample::LoadSample;
+use super::targets::BenchTarget;
+use crate::client::{McpConnection, McpEra};
 use crate::measure;
 
-/// What is asked of a target.
+/// The load on a target.
 #[derive(Clone, Copy)]
-pub(super) struct Load {
-    pub era: Era,
+pub(super) struct BenchLoad {
+    pub era: McpEra,
     pub in_flight: usize,
     pub duration: Duration,
-    pub work: Work,
+    pub work: RequestKind,
 }
 
-/// What each request is.
+/// The kind of the requests.
 #[derive(Clone, Copy)]
-pub(super) enum Work {
-    /// A call of `echo` with a text of its own.
+pub(super) enum RequestKind {
+    /// A call of `echo` with a unique text.
     Call,
-    /// The same as a plain request.
+    /// The same as a plain HTTP request.
     Post,
-    /// A whole list of so many tools.
+    /// A complete list of this many tools.
     List(usize),
 }
 
-impl Load {
-    /// Puts the load on a target and measures, once it has warmed up. A wrong reply is an error.
-    pub(super) async fn measure(&self, target: &Target) -> anyhow::Result<Sample> {
+impl BenchLoad {
+    /// Puts the load on a target and measures after a warm-up. A wrong response is an error.
+    pub(super) async fn measure(&self, target: &BenchTarget) -> anyhow::Result<LoadSample> {
         let sample = self.try_measure(target).await;
         sample.with_context(|| format!("{} with {} in flight", target.name, self.in_flight))
     }
 
-    async fn try_measure(&self, target: &Target) -> anyhow::Result<Sample> {
+    async fn try_measure(&self, target: &BenchTarget) -> anyhow::Result<LoadSample> {
         let opening = (0..self.in_flight).map(|_| target.connect(self.era));
         let connections = try_join_all(opening).await?;
-        let warm = self.drive(connections, self.duration / 5).await?;
+        let warm = self.drive_clients(connections, self.duration / 5).await?;
         self.catch_up(target).await?;
 
         let before = measure::cpu_time(target.pid());
-        let begun = Instant::now();
-        // Every call that was begun is awaited, so that the CPU time and the calls it was used for agree.
-        let done = self.drive(warm.connections, self.duration).await?;
-        let elapsed = begun.elapsed();
+        let started = Instant::now();
+        // Every call that was started is awaited, so that CPU time and calls match.
+        let measured = self.drive_clients(warm.connections, self.duration).await?;
+        let elapsed = started.elapsed();
         self.catch_up(target).await?;
         let cpu = measure::cpu_time(target.pid()).saturating_sub(before);
 
-        try_join_all(done.connections.into_iter().map(Connection::close)).await?;
-        Ok(Sample::new(done.latencies, elapsed, cpu))
+        try_join_all(measured.connections.into_iter().map(McpConnection::close)).await?;
+        Ok(LoadSample::new(measured.latencies, elapsed, cpu))
     }
 
-    /// Waits until a target has done what it put off: then the CPU time that it has used is that of all calls until now.
-    async fn catch_up(&self, target: &Target) -> anyhow::Result<()> {
-        /// Longer than the gateway waits before it sends what has come together.
-        const SILENCE: Duration = Duration::from_millis(1200);
-        /// What it uses meanwhile for looking after keys and files.
-        const AT_REST: Duration = Duration::from_millis(5);
-        const PATIENCE: Duration = Duration::from_secs(60);
-        // Of tenths of seconds nobody wants figures, but an end.
-        let silence = SILENCE.min(2 * self.duration);
-        if !target.puts_off {
+    /// Waits until a target has finished its deferred work, so that its CPU time includes all calls.
+    async fn catch_up(&self, target: &BenchTarget) -> anyhow::Result<()> {
+        /// Longer than the interval in which the gateway sends batches.
+        const QUIET_TIME: Duration = Duration::from_millis(1200);
+        /// CPU time of an idle gateway in that time, for reloading keys and files.
+        const IDLE_CPU_TIME: Duration = Duration::from_millis(5);
+        const CATCH_UP_LIMIT: Duration = Duration::from_secs(60);
+        // Cells of tenths of a second are for the test of the bench only, so a short wait is enough.
+        let quiet_time = QUIET_TIME.min(2 * self.duration);
+        if !target.defers_work {
             return Ok(());
         }
-        let begun = Instant::now();
+        let started = Instant::now();
         loop {
             let before = measure::cpu_time(target.pid());
-            tokio::time::sleep(silence).await;
-            if measure::cpu_time(target.pid()).saturating_sub(before) < AT_REST {
+            tokio::time::sleep(quiet_time).await;
+            if measure::cpu_time(target.pid()).saturating_sub(before) < IDLE_CPU_TIME {
                 return Ok(());
             }
-            ensure!(begun.elapsed() < PATIENCE, "still busy {PATIENCE:?} after the last call");
+            ensure!(started.elapsed() < CATCH_UP_LIMIT, "still busy {CATCH_UP_LIMIT:?} after the last call");
         }
     }
 
-    async fn drive(&self, connections: Vec<Connection>, duration: Duration) -> anyhow::Result<Driven> {
+    async fn drive_clients(
+        &self,
+        connections: Vec<McpConnection>,
+        duration: Duration,
+    ) -> anyhow::Result<LoadResult> {
         let until = Instant::now() + duration;
-        let lanes = connections.into_iter().enumerate();
-        let lanes =
-            lanes.map(|(lane, connection)| tokio::spawn(drive_lane(connection, lane, self.work, until)));
-        let mut driven = Driven { connections: Vec::new(), latencies: Vec::new() };
-        for lane in lanes.collect::<Vec<_>>() {
-            let (connection, latencies) = lane.await??;
-            driven.connections.push(connection);
-            driven.latencies.extend(latencies);
+        let clients = connections.into_iter().enumerate();
+        let clients = clients
+            .map(|(client, connection)| tokio::spawn(drive_client(connection, client, self.work, until)));
+        let mut result = LoadResult { connections: Vec::new(), latencies: Vec::new() };
+        for task in clients.collect::<Vec<_>>() {
+            let (connection, latencies) = task.await??;
+            result.connections.push(connection);
+            result.latencies.extend(latencies);
         }
-        Ok(driven)
+        Ok(result)
     }
 }
 
-struct Driven {
-    connections: Vec<Connection>,
+struct LoadResult {
+    connections: Vec<McpConnection>,
     latencies: Vec<Duration>,
 }
 
-/// Asks until the time is over, and once at least.
-async fn drive_lane(
-    mut connection: Connection,
-    lane: usize,
-    work: Work,
+/// Sends requests until the time is over, at least one.
+async fn drive_client(
+    mut connection: McpConnection,
+    client: usize,
+    work: RequestKind,
     until: Instant,
-) -> anyhow::Result<(Connection, Vec<Duration>)> {
+) -> anyhow::Result<(McpConnection, Vec<Duration>)> {
     let mut latencies = Vec::new();
-    connection.take_waited(); // what opening it took
+    connection.take_wait_time(); // reset after the handshake
     loop {
-        work.ask(&mut connection, &format!("{lane}-{}", latencies.len())).await?;
-        latencies.push(connection.take_waited());
+        work.send(&mut connection, &format!("{client}-{}", latencies.len())).await?;
+        latencies.push(connection.take_wait_time());
         if Instant::now() >= until {
             return Ok((connection, latencies));
         }
     }
 }
 
-impl Work {
-    async fn ask(self, connection: &mut Connection, unique: &str) -> anyhow::Result<()> {
+impl RequestKind {
+    async fn send(self, connection: &mut McpConnection, unique: &str) -> anyhow::Result<()> {
         match self {
-            Work::Call => connection.call_echo(unique).await,
-            Work::Post => connection.post_echo(unique).await,
-            Work::List(tools) => {
+            RequestKind::Call => connection.call_echo(unique).await,
+            RequestKind::Post => connection.post_echo(unique).await,
+            RequestKind::List(tools) => {
                 let listing = connection.list().await?;
                 ensure!(listing.tools == tools, "listed {} tools of {tools}", listing.tools);
                 Ok(())
@@ -130,19 +134,23 @@ impl Work {
     }
 }
 
-/// Waits until a target lists as many tools as its upstream has, and gives the size of that list in bytes.
+/// Waits until a target lists all tools of its upstream, and returns the size of that list in bytes.
 ///
-/// A gateway may answer before its upstream is connected: with a shorter list, which is asked for again.
-pub(super) async fn first_list(target: &Target, tools: usize) -> anyhow::Result<usize> {
-    const PATIENCE: Duration = Duration::from_secs(30);
-    let begun = Instant::now();
-    let mut connection = target.connect(Era::Modern).await?;
+/// A gateway may respond before its upstream is connected, with a shorter list.
+pub(super) async fn first_list(target: &BenchTarget, tools: usize) -> anyhow::Result<usize> {
+    const LIST_TIMEOUT: Duration = Duration::from_secs(30);
+    let started = Instant::now();
+    let mut connection = target.connect(McpEra::Modern).await?;
     loop {
         let listing = connection.list().await?;
         if listing.tools == tools {
             return Ok(listing.bytes);
         }
-        ensure!(begun.elapsed() < PATIENCE, "{} tools of {tools} after {PATIENCE:?}", listing.tools);
+        ensure!(
+            started.elapsed() < LIST_TIMEOUT,
+            "{} tools of {tools} after {LIST_TIMEOUT:?}",
+            listing.tools
+        );
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }

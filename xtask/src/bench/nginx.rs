@@ -1,10 +1,10 @@
-//! nginx as the plainest proxy it can be: what the gateway is measured against.
+//! nginx as a minimal proxy: the baseline of the gateway.
 
 use std::net::SocketAddr;
 use std::path::Path;
 
-/// A configuration that leads everything from one port to another. Connections are kept open on both sides and nothing
-/// is buffered or logged: it does as little as a proxy can.
+/// A configuration that forwards all requests from one port to another. Connections are kept open on both sides and
+/// nothing is buffered or logged, so that nginx does as little as a proxy can.
 pub(super) fn configuration(
     folder: &Path,
     workers: usize,

@@ -1,28 +1,32 @@
-//! What it costs to know who called what: a key, the audit trail, metrics and traces, one by one and together.
+//! The cost of operating features: an API key, the audit trail, metrics and traces, one by one and together.
 
-use super::Plan;
+use super::BenchPlan;
 use super::difference::OperationRow;
-use super::gateway::Setup;
-use super::load::{Load, Work, first_list};
-use super::report::{Report, show};
+use super::gateway::GatewaySetup;
+use super::load::{BenchLoad, RequestKind, first_list};
+use super::report::{BenchReport, show};
 use super::rest;
-use super::runs::in_turns;
-use super::targets::{Target, Workshop};
-use crate::client::Era;
+use super::runs::measure_in_turns;
+use super::targets::{BenchTarget, TargetFactory};
+use crate::client::McpEra;
 
-/// What is compared, each with the first.
-const SETUPS: [(&str, Setup); 7] = [
-    ("nothing", Setup { without: &["meter", "leg"], ..Setup::PLAIN }),
-    ("metrics", Setup::PLAIN),
-    ("metrics, a key", Setup { key: true, ..Setup::PLAIN }),
-    ("metrics, a trail", Setup { audit: true, ..Setup::PLAIN }),
-    ("metrics, 1 % of traces", Setup { traces: Some(0.01), ..Setup::PLAIN }),
-    ("metrics, all traces", Setup { traces: Some(1.0), ..Setup::PLAIN }),
-    ("all of these", Setup::OPERATED),
+/// The setups, each compared with the first.
+const SETUPS: [(&str, GatewaySetup); 7] = [
+    ("nothing", GatewaySetup { without: &["meter", "leg"], ..GatewaySetup::MINIMAL }),
+    ("metrics", GatewaySetup::MINIMAL),
+    ("metrics, a key", GatewaySetup { key: true, ..GatewaySetup::MINIMAL }),
+    ("metrics, a trail", GatewaySetup { audit: true, ..GatewaySetup::MINIMAL }),
+    ("metrics, 1 % of traces", GatewaySetup { traces: Some(0.01), ..GatewaySetup::MINIMAL }),
+    ("metrics, all traces", GatewaySetup { traces: Some(1.0), ..GatewaySetup::MINIMAL }),
+    ("all of these", GatewaySetup::OPERATED),
 ];
 
 /// Measures the gateway in each of the setups, in turns.
-pub(super) async fn measure(plan: &Plan, workshop: &Workshop, report: &mut Report) -> anyhow::Result<()> {
+pub(super) async fn measure(
+    plan: &BenchPlan,
+    workshop: &TargetFactory,
+    report: &mut BenchReport,
+) -> anyhow::Result<()> {
     let echo = workshop.echo(plan.tools)?;
     let mut gateways = Vec::new();
     for (_, setup) in &SETUPS {
@@ -30,10 +34,10 @@ pub(super) async fn measure(plan: &Plan, workshop: &Workshop, report: &mut Repor
         first_list(&gateway, plan.tools).await?;
         gateways.push(gateway);
     }
-    let load = Load { era: Era::Modern, in_flight: 16, duration: plan.cell, work: Work::Call };
-    let measured = in_turns(plan.rounds, load, &gateways).await?;
+    let load = BenchLoad { era: McpEra::Modern, in_flight: 16, duration: plan.cell, work: RequestKind::Call };
+    let measured = measure_in_turns(plan.rounds, load, &gateways).await?;
     for (((with, setup), gateway), rounds) in SETUPS.iter().zip(&gateways).zip(&measured) {
-        let (lost_records, lost_spans) = lost(gateway, setup).await?;
+        let (lost_records, lost_spans) = lost_shares(gateway, setup).await?;
         report.operation.push(OperationRow {
             lost_records,
             lost_spans,
@@ -43,14 +47,17 @@ pub(super) async fn measure(plan: &Plan, workshop: &Workshop, report: &mut Repor
     show(&report.operation_table())
 }
 
-/// The share of records and of spans that the gateway did not keep up with, where it has them at all.
-async fn lost(gateway: &Target, setup: &Setup) -> anyhow::Result<(Option<f64>, Option<f64>)> {
-    let kept = rest::kept(gateway.address, gateway.key.as_deref()).await?;
-    // One of the call, and one of its way to the server.
-    let spans = setup.traces.map(|share| 2.0 * share * kept.calls);
+/// Shares of audit records and of spans that the gateway dropped; `None` without an audit trail or a collector.
+async fn lost_shares(
+    gateway: &BenchTarget,
+    setup: &GatewaySetup,
+) -> anyhow::Result<(Option<f64>, Option<f64>)> {
+    let counters = rest::read_counters(gateway.address, gateway.key.as_deref()).await?;
+    // One span for the call, one for the upstream request.
+    let spans = setup.traces.map(|share| 2.0 * share * counters.calls);
     let share = |lost: f64, of: f64| if of > 0.0 { lost / of } else { 0.0 };
     Ok((
-        setup.audit.then(|| share(kept.lost_records, kept.calls)),
-        spans.map(|spans| share(kept.lost_spans, spans)),
+        setup.audit.then(|| share(counters.lost_records, counters.calls)),
+        spans.map(|spans| share(counters.lost_spans, spans)),
     ))
 }

@@ -1,74 +1,74 @@
-//! The figures, as rows that are printed and written as JSON. Nothing is measured here.
+//! The figures, as rows that are printed and written as JSON. This module measures nothing.
 
 use std::io::Write;
 use std::time::Duration;
 
 use serde::Serialize;
 
-use super::difference::{AddedRow, LayerRow, OperationRow};
+use super::difference::{LayerCostRow, OperationCostRow, OperationRow};
 use super::functions::FunctionRow;
-use super::goals::Goal;
+use super::goals::BenchGoal;
 use super::instructions::InstructionRow;
-use super::load::Load;
+use super::load::BenchLoad;
 use super::openapi::OpenApiRow;
-use super::sample::{Rounds, Sample, median};
-use super::table::{Cell, number, table, text};
-use super::targets::{Kind, Library};
-use crate::client::Era;
+use super::sample::{LoadSample, SampleRounds, median};
+use super::table::{TableCell, number, table, text};
+use super::targets::{McpLibrary, TargetKind};
+use crate::client::McpEra;
 
-/// All that a run of the bench saw. Each figure is the median over the rounds.
+/// All figures of a run. Each is the median over the rounds.
 #[derive(Serialize)]
-pub(super) struct Report {
+pub(super) struct BenchReport {
     pub cpus: usize,
     pub rounds: usize,
     pub seconds_per_cell: f64,
     pub calls: Vec<CallRow>,
-    pub added: Vec<AddedRow>,
+    pub added: Vec<OperationCostRow>,
     pub memory: Vec<MemoryRow>,
     pub lists: Vec<ListRow>,
-    pub layers: Vec<LayerRow>,
+    pub layers: Vec<LayerCostRow>,
     pub operation: Vec<OperationRow>,
     pub openapi: Vec<OpenApiRow>,
     pub instructions: Vec<InstructionRow>,
-    pub start: Option<Start>,
+    pub start: Option<StartTimes>,
     pub libraries: Vec<LibraryRow>,
     pub sessions: Vec<SessionRow>,
     pub functions: Vec<FunctionRow>,
-    pub goals: Vec<Goal>,
+    pub goals: Vec<BenchGoal>,
 }
 
 /// `tools/call` through one target.
 #[derive(Serialize)]
 pub(super) struct CallRow {
-    pub target: Kind,
-    pub era: Era,
+    pub target: TargetKind,
+    pub era: McpEra,
     pub in_flight: usize,
-    pub cost: Cost,
+    pub cost: RequestCost,
 }
 
-/// What one request costs.
+/// The cost of one request.
 #[derive(Serialize)]
-pub(super) struct Cost {
+pub(super) struct RequestCost {
     pub calls_per_second: f64,
     pub p50_us: f64,
     pub p99_us: f64,
     pub cpu_us: f64,
-    /// Nothing where what this is compared with was not measured.
-    pub ratios: Option<Ratios>,
+    /// `None` if the competitor was not measured.
+    pub ratios: Option<CostRatios>,
 }
 
-/// The cost as ratios to what it is compared with, nginx or rmcp: the medians of the ratios within each round.
+/// Ratios to the competitor, nginx or rmcp: the medians of the ratios within each round.
 #[derive(Serialize)]
-pub(super) struct Ratios {
+pub(super) struct CostRatios {
     pub calls_per_second: f64,
     pub p50: f64,
     pub cpu: f64,
 }
 
-/// The memory of one target: when it had just been started, and the most it took while calls were measured.
+/// Memory of one target: after its start, and the peak while calls were measured.
 #[derive(Serialize)]
 pub(super) struct MemoryRow {
-    pub target: Kind,
+    pub target: TargetKind,
     pub idle_mib: f64,
     pub peak_mib: f64,
 }
@@ -76,15 +76,15 @@ pub(super) struct MemoryRow {
 /// `tools/list` through one target.
 #[derive(Serialize)]
 pub(super) struct ListRow {
-    pub target: Kind,
+    pub target: TargetKind,
     pub tools: usize,
     pub bytes: usize,
-    pub cost: Cost,
+    pub cost: RequestCost,
 }
 
-/// From exec to the first list that holds the upstream's tools.
+/// Time from exec to the first list with the tools of the upstream.
 #[derive(Serialize)]
-pub(super) struct Start {
+pub(super) struct StartTimes {
     pub runs: usize,
     pub min_ms: f64,
     pub median_ms: f64,
@@ -93,30 +93,30 @@ pub(super) struct Start {
 /// `tools/call` of the trivial tool on one library; ratios are to rmcp.
 #[derive(Serialize)]
 pub(super) struct LibraryRow {
-    pub library: Library,
-    pub era: Era,
+    pub library: McpLibrary,
+    pub era: McpEra,
     pub in_flight: usize,
-    pub cost: Cost,
+    pub cost: RequestCost,
 }
 
-/// What sessions that nobody uses cost on one library.
+/// The cost of idle sessions on one library.
 #[derive(Serialize)]
 pub(super) struct SessionRow {
-    pub library: Library,
-    /// Whether each session has a connection with an open stream, or none at all.
+    pub library: McpLibrary,
+    /// `true` if each session has a connection with an open stream.
     pub streams: bool,
     pub sessions: usize,
-    /// The memory of the process before the first of them.
+    /// Memory of the process before the first session.
     pub before_mib: f64,
-    /// The growth of the process with all of them, for each.
+    /// Growth of the process per session.
     pub session_kib: f64,
-    /// The growth as a ratio to that of rmcp in the same round. Nothing where rmcp did not grow.
+    /// The growth as a ratio to that of rmcp in the same round; `None` if rmcp did not grow.
     pub ratio: Option<f64>,
 }
 
-impl Report {
-    pub(super) fn new(rounds: usize, cell: Duration) -> Report {
-        Report {
+impl BenchReport {
+    pub(super) fn new(rounds: usize, cell: Duration) -> BenchReport {
+        BenchReport {
             cpus: std::thread::available_parallelism().map_or(0, usize::from),
             rounds,
             seconds_per_cell: cell.as_secs_f64(),
@@ -136,15 +136,15 @@ impl Report {
         }
     }
 
-    /// Calls, what operating adds to them, then memory.
+    /// Calls, the cost of operating features, then memory.
     pub(super) fn call_table(&self) -> String {
         let rows = self.calls.iter().map(|row| {
             let cells = [text(row.era.name()), number(row.in_flight as f64, 0), text(row.target.name())];
             cells.into_iter().chain(row.cost.cells()).collect()
         });
         let calls = table(
-            "tools/call (direct: the upstream itself, without a proxy; its CPU time is its own)",
-            &[&["era", "in flight", "target"], &COST_HEADS[..]].concat(),
+            "tools/call (direct: the upstream without a proxy, and its own CPU time)",
+            &[&["era", "in flight", "target"], &COST_COLUMNS[..]].concat(),
             rows.collect(),
         );
         let rows = self.memory.iter();
@@ -160,7 +160,7 @@ impl Report {
             let cells = [number(row.tools as f64, 0), number(row.bytes as f64, 0), text(row.target.name())];
             cells.into_iter().chain(row.cost.cells()).collect()
         });
-        let heads = [&["tools", "bytes", "target"], &COST_HEADS[..]].concat();
+        let heads = [&["tools", "bytes", "target"], &COST_COLUMNS[..]].concat();
         table("tools/list, modern, 1 in flight", &heads, rows.collect())
     }
 
@@ -191,33 +191,33 @@ impl Report {
             let figures = [number(row.before_mib, 1), number(row.session_kib, 2), ratio(row.ratio)];
             counts.into_iter().chain(figures).collect()
         });
-        let heads = ["sessions", "stream", "library", "before MiB", "KiB a session", "memory:rmcp"];
+        let heads = ["sessions", "stream", "library", "before MiB", "KiB per session", "memory:rmcp"];
         calls + &table("memory of idle sessions, resident", &heads, rows.collect())
     }
 
     pub(super) fn goal_table(&self) -> String {
         let rows = self.goals.iter().map(|goal| {
             let measured = goal.measured.map_or(text("-"), |measured| number(measured, 2));
-            vec![text(&goal.what), measured, text(&goal.wanted()), text(goal.verdict())]
+            vec![text(&goal.what), measured, text(&goal.expectation()), text(goal.verdict())]
         });
-        table("goals", &["goal", "measured", "wanted", ""], rows.collect())
+        table("goals", &["goal", "measured", "limit", ""], rows.collect())
     }
 }
 
-const COST_HEADS: [&str; 6] = ["calls/s", "p50 us", "p99 us", "cpu us", "cpu:nginx", "p50:nginx"];
+const COST_COLUMNS: [&str; 6] = ["calls/s", "p50 us", "p99 us", "cpu us", "cpu:nginx", "p50:nginx"];
 
-impl Cost {
-    pub(super) fn new(rounds: &Rounds, base: Option<&Rounds>) -> Cost {
-        Cost {
+impl RequestCost {
+    pub(super) fn new(rounds: &SampleRounds, base: Option<&SampleRounds>) -> RequestCost {
+        RequestCost {
             calls_per_second: rounds.median(|sample| sample.calls_per_second),
             p50_us: rounds.median(|sample| sample.p50_us),
             p99_us: rounds.median(|sample| sample.p99_us),
             cpu_us: rounds.median(|sample| sample.cpu_us),
-            ratios: base.map(|base| Ratios::new(rounds, base)),
+            ratios: base.map(|base| CostRatios::new(rounds, base)),
         }
     }
 
-    pub(super) fn cells(&self) -> Vec<Cell> {
+    pub(super) fn cells(&self) -> Vec<TableCell> {
         vec![
             number(self.calls_per_second, 0),
             number(self.p50_us, 0),
@@ -228,20 +228,21 @@ impl Cost {
         ]
     }
 
-    fn ratio(&self, of: impl Fn(&Ratios) -> f64) -> Cell {
+    fn ratio(&self, of: impl Fn(&CostRatios) -> f64) -> TableCell {
         ratio(self.ratios.as_ref().map(of))
     }
 }
 
-fn ratio(ratio: Option<f64>) -> Cell {
+fn ratio(ratio: Option<f64>) -> TableCell {
     ratio.map_or(text("-"), |ratio| number(ratio, 2))
 }
 
-impl Ratios {
-    fn new(rounds: &Rounds, base: &Rounds) -> Ratios {
-        let ratio =
-            |figure: fn(&Sample) -> f64| median(rounds.beside(base, |own, base| figure(own) / figure(base)));
-        Ratios {
+impl CostRatios {
+    fn new(rounds: &SampleRounds, base: &SampleRounds) -> CostRatios {
+        let ratio = |figure: fn(&LoadSample) -> f64| {
+            median(rounds.per_round(base, |own, base| figure(own) / figure(base)))
+        };
+        CostRatios {
             calls_per_second: ratio(|sample| sample.calls_per_second),
             p50: ratio(|sample| sample.p50_us),
             cpu: ratio(|sample| sample.cpu_us),
@@ -250,8 +251,13 @@ impl Ratios {
 }
 
 impl CallRow {
-    pub(super) fn new(target: Kind, load: &Load, rounds: &Rounds, nginx: Option<&Rounds>) -> CallRow {
-        CallRow { target, era: load.era, in_flight: load.in_flight, cost: Cost::new(rounds, nginx) }
+    pub(super) fn new(
+        target: TargetKind,
+        load: &BenchLoad,
+        rounds: &SampleRounds,
+        nginx: Option<&SampleRounds>,
+    ) -> CallRow {
+        CallRow { target, era: load.era, in_flight: load.in_flight, cost: RequestCost::new(rounds, nginx) }
     }
 }
 

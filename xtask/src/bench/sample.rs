@@ -1,22 +1,22 @@
-//! What one measurement yields, and how several of them become one figure.
+//! The samples of a measurement, and their aggregation.
 
 use std::time::Duration;
 
-/// What one cell measured in one round.
-pub(super) struct Sample {
+/// The measurement of one cell in one round.
+pub(super) struct LoadSample {
     pub calls_per_second: f64,
     pub p50_us: f64,
     pub p99_us: f64,
-    /// CPU time of the process under test, for one call.
+    /// CPU time of the process under test per call.
     pub cpu_us: f64,
 }
 
-impl Sample {
-    /// Sums up the calls made in `elapsed`, during which the process under test used `cpu`.
-    pub(super) fn new(mut latencies: Vec<Duration>, elapsed: Duration, cpu: Duration) -> Sample {
+impl LoadSample {
+    /// Summarizes the calls made in `elapsed`, during which the process under test used `cpu`.
+    pub(super) fn new(mut latencies: Vec<Duration>, elapsed: Duration, cpu: Duration) -> LoadSample {
         latencies.sort_unstable();
         let calls = latencies.len() as f64;
-        Sample {
+        LoadSample {
             calls_per_second: calls / elapsed.as_secs_f64(),
             p50_us: micros(percentile(&latencies, 0.50)),
             p99_us: micros(percentile(&latencies, 0.99)),
@@ -26,22 +26,26 @@ impl Sample {
 }
 
 /// The samples of one cell, in the order of the rounds.
-pub(super) struct Rounds(pub(super) Vec<Sample>);
+pub(super) struct SampleRounds(pub(super) Vec<LoadSample>);
 
-impl Rounds {
+impl SampleRounds {
     /// The median of a figure.
-    pub(super) fn median(&self, figure: impl Fn(&Sample) -> f64) -> f64 {
+    pub(super) fn median(&self, figure: impl Fn(&LoadSample) -> f64) -> f64 {
         median(self.0.iter().map(figure).collect())
     }
 
-    /// A figure of each round, made from this sample and the one that `base` has of the same round: what disturbed
-    /// both at that moment falls out.
-    pub(super) fn beside(&self, base: &Rounds, figure: impl Fn(&Sample, &Sample) -> f64) -> Vec<f64> {
+    /// A figure of each round, computed from the sample and the one of `base` in the same round, so that a
+    /// disturbance of both cancels out.
+    pub(super) fn per_round(
+        &self,
+        base: &SampleRounds,
+        figure: impl Fn(&LoadSample, &LoadSample) -> f64,
+    ) -> Vec<f64> {
         self.0.iter().zip(&base.0).map(|(own, base)| figure(own, base)).collect()
     }
 }
 
-/// The middle value, or the mean of the two in the middle; not a number where there is none.
+/// The middle value, or the mean of the two in the middle; NaN without values.
 pub(super) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
     let half = values.len() / 2;
@@ -57,7 +61,7 @@ pub(super) fn micros(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e6
 }
 
-/// The smallest latency that is not below the given share of all: the nearest rank. `sorted` ascends.
+/// The smallest latency that is not below the given share of all (nearest rank). `sorted` ascends.
 fn percentile(sorted: &[Duration], share: f64) -> Duration {
     let rank = (sorted.len() as f64 * share).ceil() as usize;
     sorted.get(rank.saturating_sub(1)).copied().unwrap_or_default()
@@ -77,20 +81,21 @@ mod tests {
     }
 
     #[test]
-    fn a_median_is_in_the_middle() {
+    fn median_is_the_middle_value() {
         assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
         assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), 2.5);
         assert!(median(Vec::new()).is_nan());
     }
 
     #[test]
-    fn a_ratio_is_taken_within_each_round() {
-        let rounds = |costs: [f64; 3]| Rounds(costs.map(|cpu_us| Sample { cpu_us, ..zero() }).into());
+    fn ratio_is_computed_within_each_round() {
+        let rounds =
+            |costs: [f64; 3]| SampleRounds(costs.map(|cpu_us| LoadSample { cpu_us, ..zero() }).into());
         let (own, base) = (rounds([2.0, 20.0, 2.0]), rounds([1.0, 10.0, 1.0]));
-        assert_eq!(own.beside(&base, |own, base| own.cpu_us / base.cpu_us), [2.0, 2.0, 2.0]);
+        assert_eq!(own.per_round(&base, |own, base| own.cpu_us / base.cpu_us), [2.0, 2.0, 2.0]);
     }
 
-    fn zero() -> Sample {
-        Sample { calls_per_second: 0.0, p50_us: 0.0, p99_us: 0.0, cpu_us: 0.0 }
+    fn zero() -> LoadSample {
+        LoadSample { calls_per_second: 0.0, p50_us: 0.0, p99_us: 0.0, cpu_us: 0.0 }
     }
 }

@@ -1,4 +1,4 @@
-//! What the servers of the bench have in common.
+//! The common part of the servers of the bench.
 
 use std::error::Error;
 use std::io::Write;
@@ -10,8 +10,8 @@ use hyper::{Request, Response, server::conn::http1};
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 
-/// Serves until it is killed, on a free port of the loopback interface, which it prints first. One thread is enough.
-pub(super) fn forever<A, F, B>(answer: A) -> anyhow::Result<()>
+/// Prints a free port of the loopback interface and serves on it, on one thread, until the process is killed.
+pub(super) fn serve_forever<A, F, B>(answer: A) -> anyhow::Result<()>
 where
     A: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Result<Response<B>, hyper::Error>> + Send + 'static,
@@ -23,12 +23,12 @@ where
         writeln!(std::io::stdout(), "http://{}", listener.local_addr()?)?;
         loop {
             let (stream, _) = listener.accept().await?;
-            tokio::spawn(converse(stream, answer.clone()));
+            tokio::spawn(serve_connection(stream, answer.clone()));
         }
     })
 }
 
-async fn converse<A, F, B>(stream: TcpStream, answer: A) -> anyhow::Result<()>
+async fn serve_connection<A, F, B>(stream: TcpStream, answer: A) -> anyhow::Result<()>
 where
     A: Fn(Request<Incoming>) -> F,
     F: Future<Output = Result<Response<B>, hyper::Error>>,

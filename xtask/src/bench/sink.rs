@@ -1,4 +1,4 @@
-//! A collector of OpenTelemetry that takes everything, and keeps nothing: what it costs is no part of what is measured.
+//! An OpenTelemetry collector that accepts and drops everything, so that its own cost is not measured.
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Empty};
@@ -8,13 +8,13 @@ use hyper::{Request, Response};
 
 use super::serve;
 
-/// Serves until it is killed.
+/// Serves until the process is killed.
 pub(super) fn run() -> anyhow::Result<()> {
-    serve::forever(take)
+    serve::serve_forever(accept_export)
 }
 
-/// An empty message of Protocol Buffers says that everything was taken.
-async fn take(request: Request<Incoming>) -> Result<Response<Empty<Bytes>>, hyper::Error> {
+/// Responds with an empty Protocol Buffers message: everything was accepted.
+async fn accept_export(request: Request<Incoming>) -> Result<Response<Empty<Bytes>>, hyper::Error> {
     request.into_body().collect().await?;
     let mut answer = Response::new(Empty::new());
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/x-protobuf"));

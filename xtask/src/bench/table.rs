@@ -1,42 +1,42 @@
-//! Tables of plain text.
+//! Plain text tables.
 
-/// A cell: words stand on the left of their column, numbers on the right.
-pub(super) enum Cell {
+/// A cell: texts are aligned left, numbers right.
+pub(super) enum TableCell {
     Text(String),
     Number(String),
 }
 
-/// A cell of words.
-pub(super) fn text(text: &str) -> Cell {
-    Cell::Text(text.to_owned())
+/// A cell with a text.
+pub(super) fn text(text: &str) -> TableCell {
+    TableCell::Text(text.to_owned())
 }
 
-/// A cell with a number of so many decimals.
-pub(super) fn number(value: f64, decimals: usize) -> Cell {
-    Cell::Number(format!("{value:.decimals$}"))
+/// A cell with a number of `decimals` decimals.
+pub(super) fn number(value: f64, decimals: usize) -> TableCell {
+    TableCell::Number(format!("{value:.decimals$}"))
 }
 
 /// A title, the names of the columns, and the rows.
-pub(super) fn table(title: &str, heads: &[&str], rows: Vec<Vec<Cell>>) -> String {
-    let heads: Vec<Cell> =
-        heads.iter().enumerate().map(|(column, head)| head_over(&rows, column, head)).collect();
-    let lines: Vec<Vec<Cell>> = std::iter::once(heads).chain(rows).collect();
+pub(super) fn table(title: &str, heads: &[&str], rows: Vec<Vec<TableCell>>) -> String {
+    let heads: Vec<TableCell> =
+        heads.iter().enumerate().map(|(column, head)| column_head(&rows, column, head)).collect();
+    let lines: Vec<Vec<TableCell>> = std::iter::once(heads).chain(rows).collect();
     let columns = lines.iter().map(Vec::len).max().unwrap_or_default();
     let widths: Vec<usize> = (0..columns).map(|column| width(&lines, column)).collect();
-    let lines: Vec<String> = lines.iter().map(|line| format!("  {}\n", aligned(line, &widths))).collect();
+    let lines: Vec<String> = lines.iter().map(|line| format!("  {}\n", align_row(line, &widths))).collect();
     format!("{title}\n{}", lines.concat())
 }
 
-/// A column's name stands on the side on which its cells stand.
-fn head_over(rows: &[Vec<Cell>], column: usize, head: &str) -> Cell {
+/// The name of a column is aligned as its cells are.
+fn column_head(rows: &[Vec<TableCell>], column: usize, head: &str) -> TableCell {
     let first = rows.first().and_then(|row| row.get(column));
     match first {
-        Some(Cell::Number(_)) => Cell::Number(head.to_owned()),
-        Some(Cell::Text(_)) | None => Cell::Text(head.to_owned()),
+        Some(TableCell::Number(_)) => TableCell::Number(head.to_owned()),
+        Some(TableCell::Text(_)) | None => TableCell::Text(head.to_owned()),
     }
 }
 
-fn width(lines: &[Vec<Cell>], column: usize) -> usize {
+fn width(lines: &[Vec<TableCell>], column: usize) -> usize {
     lines
         .iter()
         .filter_map(|line| line.get(column))
@@ -45,18 +45,18 @@ fn width(lines: &[Vec<Cell>], column: usize) -> usize {
         .unwrap_or_default()
 }
 
-fn aligned(line: &[Cell], widths: &[usize]) -> String {
+fn align_row(line: &[TableCell], widths: &[usize]) -> String {
     let cells = line.iter().zip(widths).map(|(cell, &width)| match cell {
-        Cell::Text(text) => format!("{text:<width$}"),
-        Cell::Number(number) => format!("{number:>width$}"),
+        TableCell::Text(text) => format!("{text:<width$}"),
+        TableCell::Number(number) => format!("{number:>width$}"),
     });
     cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
 }
 
-impl Cell {
+impl TableCell {
     fn content(&self) -> &str {
         match self {
-            Cell::Text(content) | Cell::Number(content) => content,
+            TableCell::Text(content) | TableCell::Number(content) => content,
         }
     }
 }

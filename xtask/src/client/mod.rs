@@ -1,8 +1,9 @@
-//! An MCP client on one HTTP/1.1 connection, which believes nothing: every reply is checked against what was asked.
+//! An MCP client on one HTTP/1.1 connection that checks every response against its request.
 //!
-//! It is not a general client: it knows what the bench and the arena ask, and no notification or request of a server is awaited.
+//! It is no general client: it supports the requests of the bench and the arena, and no server messages.
 
-mod idle;
+mod idle_session;
+mod plain_http;
 mod reply;
 
 use std::net::SocketAddr;
@@ -22,129 +23,150 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 
-use self::reply::{Agreed, Called, Page, payload, result};
+use self::reply::{CallReply, InitializeReply, ToolsPage, payload, result};
 
-pub(crate) use self::idle::IdleSession;
-pub(crate) use self::reply::Refused;
+pub(crate) use self::idle_session::IdleSession;
+pub(crate) use self::plain_http::exchange;
+pub(crate) use self::reply::RpcReplyError;
 
 /// The revision without sessions.
 pub(crate) const MODERN: &str = "2026-07-28";
 /// The newest revision with sessions.
 pub(crate) const LEGACY: &str = "2025-11-25";
-/// The header that names a session.
-pub(crate) const SESSION: &str = "mcp-session-id";
-const VERSION: &str = "mcp-protocol-version";
-/// Longer than any answer takes on a machine that can be measured on at all.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// The header with the ID of a session.
+pub(crate) const SESSION_HEADER: &str = "mcp-session-id";
+const VERSION_HEADER: &str = "mcp-protocol-version";
+/// Longer than any response takes on a machine that is fit for measurements.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How the client speaks.
+/// The era of the protocol.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Era {
+pub(crate) enum McpEra {
     /// With a session: 2025-11-25.
     Legacy,
     /// Without: 2026-07-28.
     Modern,
 }
 
-impl Era {
+impl McpEra {
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Era::Legacy => "legacy",
-            Era::Modern => "modern",
+            McpEra::Legacy => "legacy",
+            McpEra::Modern => "modern",
         }
     }
 }
 
-/// A connection, and in the legacy era its session.
-pub(crate) struct Connection {
+/// A connection and, in the legacy era, its session.
+pub(crate) struct McpConnection {
     sender: SendRequest<Full<Bytes>>,
-    era: Era,
+    era: McpEra,
     headers: HeaderMap,
     last_id: u64,
-    waited: Duration,
+    wait_time: Duration,
 }
 
-/// What a whole list came to, over all its pages.
-pub(crate) struct Listing {
+/// Totals of a list over all its pages.
+pub(crate) struct ToolListing {
     pub tools: usize,
     pub bytes: usize,
 }
 
-impl Connection {
+impl McpConnection {
     /// Connects and, in the legacy era, opens a session.
-    pub(crate) async fn open(address: SocketAddr, era: Era) -> anyhow::Result<Connection> {
-        Connection::open_with_key(address, era, None).await
+    pub(crate) async fn open(address: SocketAddr, era: McpEra) -> anyhow::Result<McpConnection> {
+        McpConnection::open_with_key(address, era, None).await
     }
 
-    /// The same, with a key that each request shows.
+    /// As [`McpConnection::open`], with an API key.
     pub(crate) async fn open_with_key(
         address: SocketAddr,
-        era: Era,
+        era: McpEra,
         key: Option<&str>,
-    ) -> anyhow::Result<Connection> {
-        let mut connection = Connection::connect(address, era).await?;
+    ) -> anyhow::Result<McpConnection> {
+        McpConnection::open_on(connect(address).await?, era, key).await
+    }
+
+    /// As [`McpConnection::open_with_key`], on a connected stream.
+    pub(crate) async fn open_on(
+        stream: TcpStream,
+        era: McpEra,
+        key: Option<&str>,
+    ) -> anyhow::Result<McpConnection> {
+        let mut connection = McpConnection::new(stream, era).await?;
         if let Some(key) = key {
-            let shown = HeaderValue::from_str(&format!("Bearer {key}"))?;
-            connection.headers.insert(AUTHORIZATION, shown);
+            let credentials = HeaderValue::from_str(&format!("Bearer {key}"))?;
+            connection.headers.insert(AUTHORIZATION, credentials);
         }
-        if era == Era::Legacy {
+        if era == McpEra::Legacy {
             connection.initialize().await?;
         }
         Ok(connection)
     }
 
-    async fn connect(address: SocketAddr, era: Era) -> anyhow::Result<Connection> {
-        let stream =
-            TcpStream::connect(address).await.with_context(|| format!("cannot connect to {address}"))?;
+    async fn new(stream: TcpStream, era: McpEra) -> anyhow::Result<McpConnection> {
+        let address = stream.peer_addr()?;
         stream.set_nodelay(true)?;
         let (sender, driver) = http1::handshake(TokioIo::new(stream)).await?;
         tokio::spawn(driver);
-        let headers = standing_headers(address, era)?;
-        Ok(Connection { sender, era, headers, last_id: 0, waited: Duration::ZERO })
+        let headers = default_headers(address, era)?;
+        Ok(McpConnection { sender, era, headers, last_id: 0, wait_time: Duration::ZERO })
     }
 
-    /// Calls `echo` once. `unique` must not repeat while an answer could still be mistaken for another.
+    /// Calls `echo` once. `unique` distinguishes the call from all others in flight.
     pub(crate) async fn call_echo(&mut self, unique: &str) -> anyhow::Result<()> {
-        let text = speech(unique);
-        let heard = self.call("echo", &text).await?;
-        ensure!(heard == text, "said {text:?} and heard {heard:?}");
+        let text = echo_text(unique);
+        let reply = self.call("echo", &text).await?;
+        ensure!(reply == text, "sent {text:?}, received {reply:?}");
         Ok(())
     }
 
     /// The same as a plain HTTP request.
     pub(crate) async fn post_echo(&mut self, unique: &str) -> anyhow::Result<()> {
-        let text = speech(unique);
+        let text = echo_text(unique);
         let mut request = self.http(Method::POST, json!({"text": text}).to_string().into())?;
         *request.uri_mut() = Uri::from_static("/v1/echo");
         let (_, body) = self.exchange(request).await?;
-        let heard: String = serde_json::from_slice(&body)?;
-        ensure!(heard == text, "said {text:?} and heard {heard:?}");
+        let reply: String = serde_json::from_slice(&body)?;
+        ensure!(reply == text, "sent {text:?}, received {reply:?}");
         Ok(())
     }
 
     /// Calls a tool that takes a `text` and returns one text.
     ///
     /// # Errors
-    /// With a [`Refused`] where the answer is an error; this connection can then be used on. With anything else, it
-    /// cannot.
+    /// Errors with [`RpcReplyError`] if the response is an error; the connection stays usable. After any other error it
+    /// is not.
     pub(crate) async fn call(&mut self, tool: &str, text: &str) -> anyhow::Result<String> {
         let body = self.request("tools/call", Some(tool), text_params(tool, text)).await?;
-        let called: Called = result(&body, self.last_id, self.era)?;
-        let mut said = called.content.into_iter().map(|content| content.text.into_owned());
-        match (called.is_error, said.next(), said.next()) {
-            (false, Some(said), None) => Ok(said),
-            (is_error, first, _) => bail!("isError is {is_error}, and the first text {first:?}"),
+        let called: CallReply = result(&body, self.last_id, self.era)?;
+        let mut texts = called.content.into_iter().map(|content| content.text.into_owned());
+        match (called.is_error, texts.next(), texts.next()) {
+            (false, Some(texts), None) => Ok(texts),
+            (is_error, first, _) => bail!("unexpected result: isError {is_error}, first text {first:?}"),
         }
     }
 
-    /// Reads the list of tools, all its pages.
-    pub(crate) async fn list(&mut self) -> anyhow::Result<Listing> {
-        let mut listing = Listing { tools: 0, bytes: 0 };
+    /// Calls a tool, and returns the response as soon as its head has arrived. The connection is not usable until the
+    /// body has been read.
+    pub(crate) async fn start_call(
+        &mut self,
+        tool: &str,
+        arguments: Value,
+    ) -> anyhow::Result<Response<Incoming>> {
+        let params = json!({"name": tool, "arguments": arguments, "_meta": {"progressToken": 1}});
+        let request = self.message("tools/call", Some(tool), params)?;
+        self.send(request).await
+    }
+
+    /// Reads all pages of the list of tools.
+    pub(crate) async fn list(&mut self) -> anyhow::Result<ToolListing> {
+        let mut listing = ToolListing { tools: 0, bytes: 0 };
         let mut params = json!({});
         loop {
             let body = self.request("tools/list", None, params).await?;
-            let page: Page = result(&body, self.last_id, self.era)?;
+            let page: ToolsPage = result(&body, self.last_id, self.era)?;
             listing.tools += page.tools.len();
             listing.bytes += body.len();
             match page.next_cursor {
@@ -154,19 +176,19 @@ impl Connection {
         }
     }
 
-    /// Ends the session, so that the target does not keep it until it runs out.
+    /// Ends the session, so that the target does not keep it until it expires.
     pub(crate) async fn close(mut self) -> anyhow::Result<()> {
-        if self.era == Era::Legacy {
+        if self.era == McpEra::Legacy {
             let request = self.http(Method::DELETE, Bytes::new())?;
             self.exchange(request).await?;
         }
         Ok(())
     }
 
-    /// How long answers were waited for since this was asked last. What the client itself does with a reply, such as
-    /// reading 5,000 tools, is no part of it.
-    pub(crate) fn take_waited(&mut self) -> Duration {
-        std::mem::take(&mut self.waited)
+    /// Time spent waiting for responses since the last call of this method. It excludes the client's own work, such
+    /// as parsing 5,000 tools.
+    pub(crate) fn take_wait_time(&mut self) -> Duration {
+        std::mem::take(&mut self.wait_time)
     }
 
     async fn initialize(&mut self) -> anyhow::Result<()> {
@@ -177,11 +199,16 @@ impl Connection {
         });
         let request = self.http(Method::POST, message(self.last_id, "initialize", &about))?;
         let (head, body) = self.exchange(request).await?;
-        let agreed: Agreed = result(&payload(&head, body)?, self.last_id, self.era)?;
-        ensure!(agreed.protocol_version == LEGACY, "asked for {LEGACY} and got {}", agreed.protocol_version);
-        let session = head.headers.get(SESSION).context("initialize opened no session")?;
-        self.headers.insert(SESSION, session.clone());
-        self.headers.insert(VERSION, HeaderValue::from_static(LEGACY));
+        let initialized: InitializeReply = result(&payload(&head, body)?, self.last_id, self.era)?;
+        ensure!(
+            initialized.protocol_version == LEGACY,
+            "requested {LEGACY}, got {}",
+            initialized.protocol_version
+        );
+        let session =
+            head.headers.get(SESSION_HEADER).context("no session ID in the response to initialize")?;
+        self.headers.insert(SESSION_HEADER, session.clone());
+        self.headers.insert(VERSION_HEADER, HeaderValue::from_static(LEGACY));
         self.notify_initialized().await
     }
 
@@ -189,31 +216,44 @@ impl Connection {
         let notice = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
         let request = self.http(Method::POST, notice.to_string().into())?;
         let (head, _) = self.exchange(request).await?;
-        ensure!(head.status == StatusCode::ACCEPTED, "a notification was answered with {}", head.status);
+        ensure!(head.status == StatusCode::ACCEPTED, "unexpected status {} for a notification", head.status);
         Ok(())
     }
 
-    /// Sends a request and gives the JSON-RPC message that came back.
+    /// Sends a request and returns the JSON-RPC message of the response.
     async fn request(
         &mut self,
         method: &'static str,
         name: Option<&str>,
-        mut params: Value,
+        params: Value,
     ) -> anyhow::Result<Bytes> {
+        let request = self.message(method, name, params)?;
+        let (head, body) = self.exchange(request).await?;
+        payload(&head, body)
+    }
+
+    /// The next request, with the `_meta` members and headers of its era.
+    fn message(
+        &mut self,
+        method: &'static str,
+        name: Option<&str>,
+        mut params: Value,
+    ) -> anyhow::Result<Request<Full<Bytes>>> {
         self.last_id += 1;
-        if self.era == Era::Modern {
-            params["_meta"] = envelope();
+        if self.era == McpEra::Modern {
+            for (name, value) in envelope() {
+                params["_meta"][name] = value;
+            }
         }
         let mut request = self.http(Method::POST, message(self.last_id, method, &params))?;
-        if self.era == Era::Modern {
+        if self.era == McpEra::Modern {
             let headers = request.headers_mut();
             headers.insert("mcp-method", HeaderValue::from_static(method));
             if let Some(name) = name {
                 headers.insert("mcp-name", HeaderValue::from_str(name)?);
             }
         }
-        let (head, body) = self.exchange(request).await?;
-        payload(&head, body)
+        Ok(request)
     }
 
     fn http(&self, method: Method, body: Bytes) -> anyhow::Result<Request<Full<Bytes>>> {
@@ -223,13 +263,13 @@ impl Connection {
     }
 
     async fn exchange(&mut self, request: Request<Full<Bytes>>) -> anyhow::Result<(Parts, Bytes)> {
-        let begun = Instant::now();
+        let started = Instant::now();
         let exchange = async {
             let (head, body) = self.send(request).await?.into_parts();
             Ok((head, body.collect().await?.to_bytes()))
         };
-        let answer = tokio::time::timeout(PATIENCE, exchange).await.context("there was no answer in time")?;
-        self.waited += begun.elapsed();
+        let answer = tokio::time::timeout(RESPONSE_TIMEOUT, exchange).await.context("no response in time")?;
+        self.wait_time += started.elapsed();
         answer
     }
 
@@ -237,6 +277,10 @@ impl Connection {
         self.sender.ready().await?;
         Ok(self.sender.send_request(request).await?)
     }
+}
+
+async fn connect(address: SocketAddr) -> anyhow::Result<TcpStream> {
+    TcpStream::connect(address).await.with_context(|| format!("cannot connect to {address}"))
 }
 
 fn message(id: u64, method: &str, params: &Value) -> Bytes {
@@ -247,32 +291,32 @@ fn text_params(tool: &str, text: &str) -> Value {
     json!({"name": tool, "arguments": {"text": text}})
 }
 
-/// What `echo` is told: quotes, a backslash and letters that are not ASCII, so that a reply which was escaped wrongly
-/// anywhere is noticed. With the filling a legacy request has about 290 bytes.
-fn speech(unique: &str) -> String {
+/// The argument of `echo`: quotes, a backslash and non-ASCII letters, so that wrong escaping is detected. The padding
+/// makes a legacy request about 290 bytes long.
+fn echo_text(unique: &str) -> String {
     format!(
         "{unique}: \"grüße\" \\ {}",
         "to whom it may concern, and to all of the others as well. ".repeat(3)
     )
 }
 
-/// What a modern request carries in its `_meta`.
-fn envelope() -> Value {
-    json!({
-        "io.modelcontextprotocol/protocolVersion": MODERN,
-        "io.modelcontextprotocol/clientInfo": {"name": "xtask", "version": "1.0.0"},
-        "io.modelcontextprotocol/clientCapabilities": {}
-    })
+/// The `_meta` members of a modern request.
+fn envelope() -> [(&'static str, Value); 3] {
+    [
+        ("io.modelcontextprotocol/protocolVersion", MODERN.into()),
+        ("io.modelcontextprotocol/clientInfo", json!({"name": "xtask", "version": "1.0.0"})),
+        ("io.modelcontextprotocol/clientCapabilities", json!({})),
+    ]
 }
 
 /// The headers of every request; a session adds its own.
-fn standing_headers(address: SocketAddr, era: Era) -> anyhow::Result<HeaderMap> {
+fn default_headers(address: SocketAddr, era: McpEra) -> anyhow::Result<HeaderMap> {
     let mut headers = HeaderMap::new();
     headers.insert(HOST, HeaderValue::from_str(&address.to_string())?);
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
-    if era == Era::Modern {
-        headers.insert(VERSION, HeaderValue::from_static(MODERN));
+    if era == McpEra::Modern {
+        headers.insert(VERSION_HEADER, HeaderValue::from_static(MODERN));
     }
     Ok(headers)
 }
@@ -282,8 +326,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_legacy_request_has_about_290_bytes() {
-        let size = message(1_000, "tools/call", &text_params("echo", &speech("63-100000"))).len();
+    fn legacy_request_has_about_290_bytes() {
+        let size = message(1_000, "tools/call", &text_params("echo", &echo_text("63-100000"))).len();
         assert!((280..=300).contains(&size), "{size}");
     }
 }

@@ -1,4 +1,4 @@
-//! What comes back: taken apart, and refused unless it is what was asked for.
+//! Parsing of responses: anything but the expected response is an error.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -13,113 +13,113 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use super::Era;
+use super::McpEra;
 
-/// The result in a message, if that is the answer to the request with this id, and a good one. An error that is the
-/// answer is a [`Refused`].
-pub(crate) fn result<'a, R: Deserialize<'a>>(body: &'a [u8], id: u64, era: Era) -> anyhow::Result<R> {
-    let reply: Reply<'a> = serde_json::from_slice(body).with_context(|| shown(body))?;
-    ensure!(reply.id == id, "asked {id} and got the answer to {}", reply.id);
-    if let Some(refused) = reply.error {
-        return Err(refused.into());
+/// The result in a message, if it is the successful response to the request with this ID. An error response is a
+/// [`RpcReplyError`].
+pub(crate) fn result<'a, R: Deserialize<'a>>(body: &'a [u8], id: u64, era: McpEra) -> anyhow::Result<R> {
+    let reply: RpcReply<'a> = serde_json::from_slice(body).with_context(|| excerpt(body))?;
+    ensure!(reply.id == id, "sent request {id}, got the response to {}", reply.id);
+    if let Some(error) = reply.error {
+        return Err(error.into());
     }
-    let result = reply.result.with_context(|| shown(body))?.get();
-    if era == Era::Modern {
-        let kind: Kind<'_> = serde_json::from_str(result).with_context(|| shown(body))?;
-        ensure!(kind.result_type == "complete", "the result is not complete: {}", shown(body));
+    let result = reply.result.with_context(|| excerpt(body))?.get();
+    if era == McpEra::Modern {
+        let kind: ResultKind<'_> = serde_json::from_str(result).with_context(|| excerpt(body))?;
+        ensure!(kind.result_type == "complete", "incomplete result: {}", excerpt(body));
     }
-    serde_json::from_str(result).with_context(|| shown(body))
+    serde_json::from_str(result).with_context(|| excerpt(body))
 }
 
 #[derive(Deserialize)]
-struct Reply<'a> {
+struct RpcReply<'a> {
     id: u64,
     #[serde(borrow)]
     result: Option<&'a RawValue>,
-    error: Option<Refused>,
+    error: Option<RpcReplyError>,
 }
 
-/// What an error says.
+/// A JSON-RPC error.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Refused {
+pub(crate) struct RpcReplyError {
     code: i64,
     message: String,
-    data: Option<Reason>,
+    data: Option<RpcErrorData>,
 }
 
-/// What the gateway adds to the errors that are its own.
+/// The data that the gateway adds to its own errors.
 #[derive(Debug, Deserialize)]
-struct Reason {
+struct RpcErrorData {
     code: Option<String>,
 }
 
-impl Refused {
-    /// What kind of an error it is: in the gateway's words, or else as the number of JSON-RPC.
+impl RpcReplyError {
+    /// The error code of the gateway, or else of JSON-RPC.
     pub(crate) fn kind(&self) -> String {
         let own = self.data.as_ref().and_then(|data| data.code.clone());
         own.unwrap_or_else(|| self.code.to_string())
     }
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for RpcReplyError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}: {}", self.kind(), self.message)
     }
 }
 
-impl Error for Refused {}
+impl Error for RpcReplyError {}
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Kind<'a> {
+struct ResultKind<'a> {
     #[serde(borrow)]
     result_type: Cow<'a, str>,
 }
 
-/// What `initialize` gives.
+/// The result of `initialize`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Agreed {
+pub(crate) struct InitializeReply {
     pub protocol_version: String,
 }
 
-/// What `tools/call` gives.
+/// The result of `tools/call`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Called<'a> {
+pub(crate) struct CallReply<'a> {
     #[serde(borrow)]
-    pub content: Vec<Content<'a>>,
+    pub content: Vec<TextContent<'a>>,
     #[serde(default)]
     pub is_error: bool,
 }
 
-/// The bench knows texts only.
+/// A text; the bench uses no other content.
 #[derive(Deserialize)]
-pub(crate) struct Content<'a> {
+pub(crate) struct TextContent<'a> {
     #[serde(borrow)]
     pub text: Cow<'a, str>,
 }
 
-/// What `tools/list` gives.
+/// The result of `tools/list`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Page {
+pub(crate) struct ToolsPage {
     pub tools: Vec<IgnoredAny>,
     pub next_cursor: Option<String>,
 }
 
-/// The JSON-RPC message in an answer, which a server may send as it is or as the last event of a stream.
+/// The JSON-RPC message in a response: the body itself, or the last event of a stream.
 pub(crate) fn payload(head: &Parts, body: Bytes) -> anyhow::Result<Bytes> {
     let kind = head.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     if head.status != StatusCode::OK {
-        // The modern era has statuses for some of the errors.
-        let refused = serde_json::from_slice::<Reply<'_>>(&body).ok().and_then(|reply| reply.error);
-        return Err(refused.map_or_else(|| anyhow!("{}: {}", head.status, shown(&body)), Into::into));
+        // The modern era sends some errors with a status of their own.
+        let error = serde_json::from_slice::<RpcReply<'_>>(&body).ok().and_then(|reply| reply.error);
+        return Err(error.map_or_else(|| anyhow!("{}: {}", head.status, excerpt(&body)), Into::into));
     }
     match kind.split(';').next() {
         Some("application/json") => Ok(body),
         Some("text/event-stream") => last_event(&body),
-        _ => bail!("an answer of the type {kind:?}: {}", shown(&body)),
+        _ => bail!("unexpected content type {kind:?}: {}", excerpt(&body)),
     }
 }
 
@@ -128,11 +128,11 @@ fn last_event(stream: &[u8]) -> anyhow::Result<Bytes> {
     let data =
         |event: &str| -> String { event.lines().filter_map(|line| line.strip_prefix("data:")).collect() };
     let last = stream.split("\n\n").map(data).filter(|data| !data.is_empty()).last();
-    last.map(Bytes::from).with_context(|| format!("a stream without a message: {stream:?}"))
+    last.map(Bytes::from).with_context(|| format!("no message in the stream: {stream:?}"))
 }
 
-/// As much of a body as belongs into an error.
-fn shown(body: &[u8]) -> String {
+/// The beginning of a body, for an error.
+fn excerpt(body: &[u8]) -> String {
     String::from_utf8_lossy(&body[..body.len().min(500)]).into_owned()
 }
 
@@ -142,26 +142,30 @@ mod tests {
 
     #[track_caller]
     fn refused(body: &str, reason: &str) {
-        let error = result::<Called>(body.as_bytes(), 7, Era::Modern).err().map(|error| format!("{error:#}"));
+        let error =
+            result::<CallReply>(body.as_bytes(), 7, McpEra::Modern).err().map(|error| format!("{error:#}"));
         assert!(error.as_ref().is_some_and(|error| error.contains(reason)), "{error:?}");
     }
 
     #[test]
     fn only_a_complete_result_with_the_right_id_is_accepted() {
         let good = r#"{"jsonrpc":"2.0","id":7,"result":{"resultType":"complete","content":[]}}"#;
-        assert!(result::<Called>(good.as_bytes(), 7, Era::Modern).is_ok());
+        assert!(result::<CallReply>(good.as_bytes(), 7, McpEra::Modern).is_ok());
         refused(
             r#"{"jsonrpc":"2.0","id":8,"result":{"resultType":"complete","content":[]}}"#,
-            "the answer to 8",
+            "the response to 8",
         );
-        refused(r#"{"jsonrpc":"2.0","id":7,"result":{"resultType":"task","content":[]}}"#, "not complete");
+        refused(
+            r#"{"jsonrpc":"2.0","id":7,"result":{"resultType":"task","content":[]}}"#,
+            "incomplete result",
+        );
         refused(r#"{"jsonrpc":"2.0","id":7,"result":{"content":[]}}"#, "resultType");
         refused(r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"broken"}}"#, "broken");
         refused("<html>", "<html>");
     }
 
     #[test]
-    fn the_last_event_of_a_stream_is_the_answer() {
+    fn last_event_of_a_stream_is_the_response() {
         let stream = b"id: 1\ndata:\n\ndata: {\"method\":\"x\"}\n\n: alive\r\n\r\nevent: message\r\ndata: {\"id\":1}\r\n\r\n";
         assert_eq!(last_event(stream).unwrap().trim_ascii(), b"{\"id\":1}");
     }

@@ -1,5 +1,5 @@
-//! The client of the suite's client scenarios: a gateway with the scenario's server behind it, and somebody who uses
-//! all that it offers.
+//! The client of the client scenarios: a gateway in front of the scenario's server, and a user that exercises
+//! everything that it offers.
 
 use std::time::Duration;
 
@@ -9,43 +9,43 @@ use tempfile::TempDir;
 use tokio::time::timeout;
 
 use super::start_gateway;
-use crate::matrix::client::{Carrier, Client, Door, Kind, Revision};
+use crate::matrix::client::{ClientKind, GatewayAccess, MatrixClient, MatrixTransport, McpRevision};
 
-/// The scenario's own patience is a bit longer.
-const LIMIT: Duration = Duration::from_secs(25);
+/// Maximum time of a scenario; the suite's own limit is a bit longer.
+const DRIVE_TIMEOUT: Duration = Duration::from_secs(25);
 
-/// What this command is told.
+/// Arguments of `cargo xtask drive`.
 #[derive(clap::Args)]
 pub(crate) struct DriveArgs {
-    /// Whether who uses the gateway has a session
+    /// Use the gateway in a session
     #[arg(long)]
     session: bool,
-    /// Where the scenario's server is
+    /// URL of the scenario's server
     url: String,
 }
 
-/// Uses a server through a gateway. What comes of it the scenario judges.
+/// Exercises a server through a gateway. The scenario judges the requests.
 pub(crate) fn drive(args: &DriveArgs) -> anyhow::Result<()> {
-    let work = TempDir::new().context("make a folder")?;
+    let work = TempDir::new().context("create a folder")?;
     let gateway = start_gateway(work.path(), &args.url)?;
-    let address = gateway.url.split('/').nth(2).context("no address")?.parse()?;
-    let door = Door { address, manifest: work.path(), log: work.path() };
-    let revision = if args.session { Revision::V2025_11_25 } else { Revision::V2026_07_28 };
-    let kind = Kind { revision, carrier: Carrier::Http };
+    let address = gateway.url.split('/').nth(2).context("no address in the URL")?.parse()?;
+    let access = GatewayAccess { address, manifest: work.path(), log: work.path() };
+    let revision = if args.session { McpRevision::V2025_11_25 } else { McpRevision::V2026_07_28 };
+    let kind = ClientKind { revision, carrier: MatrixTransport::Http };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let used = async {
-        let mut client = Client::open(kind, "driver", door).await?;
-        use_all(&mut client).await
+    let session = async {
+        let mut client = MatrixClient::open(kind, "driver", access).await?;
+        exercise_server(&mut client).await
     };
-    runtime.block_on(async { timeout(LIMIT, used).await.context("it takes too long")? })
+    runtime.block_on(async { timeout(DRIVE_TIMEOUT, session).await.context("timeout")? })
 }
 
 /// Calls every tool, gets every prompt, reads every resource.
-async fn use_all(client: &mut Client) -> anyhow::Result<()> {
+async fn exercise_server(client: &mut MatrixClient) -> anyhow::Result<()> {
     let tools = list(client, "tools").await?;
     for (name, arguments) in calls(&tools)? {
-        // A tool may fail: what counts is what its server was sent.
-        let _said = client.request("tools/call", json!({"name": name, "arguments": arguments})).await;
+        // A tool may fail: the scenario judges the request.
+        let _result = client.request("tools/call", json!({"name": name, "arguments": arguments})).await;
     }
     for prompt in list(client, "prompts").await.unwrap_or_default() {
         client.request("prompts/get", json!({"name": prompt["name"]})).await?;
@@ -57,7 +57,7 @@ async fn use_all(client: &mut Client) -> anyhow::Result<()> {
 }
 
 /// All pages of a list.
-async fn list(client: &mut Client, kind: &str) -> anyhow::Result<Vec<Value>> {
+async fn list(client: &mut MatrixClient, kind: &str) -> anyhow::Result<Vec<Value>> {
     let (mut all, mut params) = (Vec::new(), json!({}));
     loop {
         let mut page = client.request(&format!("{kind}/list"), params).await?;
@@ -71,25 +71,25 @@ async fn list(client: &mut Client, kind: &str) -> anyhow::Result<Vec<Value>> {
     }
 }
 
-/// The calls that the scenario asks for, or else one of each tool.
+/// The calls of the scenario's context, or else one call of each tool.
 fn calls(tools: &[Value]) -> anyhow::Result<Vec<(String, Value)>> {
     let context = std::env::var("MCP_CONFORMANCE_CONTEXT").unwrap_or_else(|_| "{}".to_owned());
     let context: Value = serde_json::from_str(&context).context("read the scenario's context")?;
-    let wanted = context["toolCalls"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let named = |tool: &Value| tool["name"].as_str().unwrap_or_default().to_owned();
-    if wanted.is_empty() {
-        return Ok(tools.iter().map(|tool| (named(tool), arguments(tool, tools))).collect());
+    let requested = context["toolCalls"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let name_of = |tool: &Value| tool["name"].as_str().unwrap_or_default().to_owned();
+    if requested.is_empty() {
+        return Ok(tools.iter().map(|tool| (name_of(tool), arguments(tool, tools))).collect());
     }
-    Ok(wanted.iter().map(|call| (named(call), given(&call["arguments"]))).collect())
+    Ok(requested.iter().map(|call| (name_of(call), without_nulls(&call["arguments"]))).collect())
 }
 
-/// Without those that are null: these schemas have no null, and the gateway refuses what does not fit a schema.
-fn given(arguments: &Value) -> Value {
+/// Removes null members: these schemas do not allow null, and the gateway validates arguments.
+fn without_nulls(arguments: &Value) -> Value {
     let members = arguments.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
     Value::Object(members.map(|(name, value)| (name.clone(), value.clone())).collect())
 }
 
-/// Arguments that fit a tool. Who asks for a schema is given that of the first tool.
+/// Arguments that are valid for a tool. An argument called `schema` gets the schema of the first tool.
 fn arguments(tool: &Value, tools: &[Value]) -> Value {
     let schema = &tool["inputSchema"];
     let required = schema["required"].as_array().map(Vec::as_slice).unwrap_or_default();

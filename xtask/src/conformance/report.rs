@@ -1,4 +1,4 @@
-//! The suite's results as a table: a scenario a line, a requirement set a column.
+//! The results of the suite as a table: a row per scenario, a column per requirement set.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -9,32 +9,32 @@ use serde_json::{Value, json};
 
 /// All scenarios of all requirement sets.
 #[derive(Default)]
-pub(super) struct Report {
+pub(super) struct ConformanceReport {
     sets: Vec<&'static str>,
-    scenarios: BTreeMap<String, BTreeMap<&'static str, Count>>,
+    scenarios: BTreeMap<String, BTreeMap<&'static str, CheckCount>>,
     failures: BTreeSet<String>,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Count {
+struct CheckCount {
     passed: usize,
     failed: usize,
 }
 
-impl Report {
-    /// Reads what the suite wrote: a folder a scenario, with its checks.
+impl ConformanceReport {
+    /// Reads the results of the suite: a folder per scenario, with its checks.
     pub(super) fn add(&mut self, set: &'static str, results: &Path) -> anyhow::Result<()> {
         self.sets.push(set);
         let folders = std::fs::read_dir(results).with_context(|| format!("read {}", results.display()))?;
         for folder in folders {
             let folder = folder.context("read the results")?;
             let name = folder.file_name().to_string_lossy().into_owned();
-            // A scenario that came to no end wrote no checks.
+            // A scenario that did not complete wrote no checks.
             let checks = match std::fs::read_to_string(folder.path().join("checks.json")) {
                 Ok(checks) => {
                     serde_json::from_str(&checks).with_context(|| format!("read the checks of {name}"))?
                 }
-                Err(_) => vec![json!({ "id": "*", "status": "FAILURE", "errorMessage": "came to no end" })],
+                Err(_) => vec![json!({ "id": "*", "status": "FAILURE", "errorMessage": "did not complete" })],
             };
             self.count(set, scenario(&name), &checks);
         }
@@ -42,7 +42,7 @@ impl Report {
     }
 
     fn count(&mut self, set: &'static str, scenario: &str, checks: &[Value]) {
-        let mut count = Count::default();
+        let mut count = CheckCount::default();
         for check in checks {
             match check["status"].as_str() {
                 Some("SUCCESS") => count.passed += 1,
@@ -51,22 +51,27 @@ impl Report {
                     let (id, reason) = (text(check, "id"), text(check, "errorMessage"));
                     self.failures.insert(format!("{set} {scenario}:{id} {reason}"));
                 }
-                // The suite counts neither what it skipped nor what it only remarks on.
+                // The suite counts neither skipped checks nor remarks.
                 _ => {}
             }
         }
         self.scenarios.entry(scenario.to_owned()).or_default().insert(set, count);
     }
 
-    fn total(&self, set: &str) -> Count {
+    fn total(&self, set: &str) -> CheckCount {
         let counts = self.scenarios.values().filter_map(|sets| sets.get(set));
-        counts.fold(Count::default(), |sum, count| Count {
+        counts.fold(CheckCount::default(), |sum, count| CheckCount {
             passed: sum.passed + count.passed,
             failed: sum.failed + count.failed,
         })
     }
 
-    fn line(&self, out: &mut fmt::Formatter<'_>, name: &str, cell: impl Fn(&str) -> String) -> fmt::Result {
+    fn write_row(
+        &self,
+        out: &mut fmt::Formatter<'_>,
+        name: &str,
+        cell: impl Fn(&str) -> String,
+    ) -> fmt::Result {
         write!(out, "{name:<46}")?;
         for set in &self.sets {
             write!(out, "{:>12}", cell(set))?;
@@ -75,18 +80,18 @@ impl Report {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for ConformanceReport {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.line(out, "scenario (checks passed/failed)", str::to_owned)?;
+        self.write_row(out, "scenario (checks passed/failed)", str::to_owned)?;
         for (scenario, counts) in &self.scenarios {
-            self.line(out, scenario, |set| counts.get(set).map_or("-".into(), Count::to_string))?;
+            self.write_row(out, scenario, |set| counts.get(set).map_or("-".into(), CheckCount::to_string))?;
         }
-        self.line(out, "total", |set| self.total(set).to_string())?;
+        self.write_row(out, "total", |set| self.total(set).to_string())?;
         self.failures.iter().try_for_each(|failure| writeln!(out, "failed: {failure}"))
     }
 }
 
-impl fmt::Display for Count {
+impl fmt::Display for CheckCount {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}/{}", self.passed, self.failed)
     }
@@ -108,22 +113,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_the_scenario_of_a_folder() {
+    fn scenario_is_parsed_from_the_folder() {
         assert_eq!(scenario("server-tools-list-2026-11-21T07-29-07-990Z"), "tools-list");
         assert_eq!(scenario("server-server-stateless-2026-11-21T07-29-07-990Z"), "server-stateless");
         assert_eq!(scenario("notes"), "notes");
     }
 
     #[test]
-    fn counts_what_passed_and_what_failed() {
+    fn passed_and_failed_checks_are_counted() {
         let checks = json!([
             { "id": "a", "status": "SUCCESS" },
             { "id": "b", "status": "FAILURE", "errorMessage": "no" },
             { "id": "c", "status": "SKIPPED" },
         ]);
-        let mut report = Report { sets: vec!["one", "two"], ..Report::default() };
+        let mut report = ConformanceReport { sets: vec!["one", "two"], ..ConformanceReport::default() };
         report.count("one", "ping", checks.as_array().unwrap());
-        let lines: Vec<_> = report.to_string().lines().map(squeezed).collect();
+        let lines: Vec<_> = report.to_string().lines().map(squeeze).collect();
         let expected = [
             "scenario (checks passed/failed) one two",
             "ping 1/1 -",
@@ -133,7 +138,7 @@ mod tests {
         assert_eq!(lines, expected);
     }
 
-    fn squeezed(line: &str) -> String {
+    fn squeeze(line: &str) -> String {
         line.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 }

@@ -1,4 +1,4 @@
-//! What the converter makes of one document, written as JSON lines: what it cost and refused, then an operation a line.
+//! The conversion of one document, as JSON lines: a summary, then an operation per line.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -10,37 +10,37 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use toolyard_openapi::operation::{Body, Content, Operation};
-use toolyard_openapi::{Described, Options, Sources, read};
+use toolyard_openapi::operation::{BodyContent, OpenApiOperation, RequestBody};
+use toolyard_openapi::{DescribedOperation, DescriptionSources, ReadOptions, read};
 
-use super::documents::Document;
+use super::documents::CorpusDocument;
 use crate::{measure, process};
 
-/// The first line: what was made as a whole.
+/// The first line: a summary of the conversion.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(super) struct Made {
-    /// How large the document is with all its files, in bytes.
+pub(super) struct ConversionSummary {
+    /// Size of the document with all its files, in bytes.
     pub(super) bytes: usize,
-    /// The CPU time of reading it.
+    /// CPU time of reading the document.
     pub(super) cpu_seconds: f64,
-    /// The most memory that the process had, in KiB.
+    /// Peak memory of the process, in KiB.
     pub(super) peak_kib: u64,
-    /// Why nothing was made of it.
+    /// The error if the document was refused.
     pub(super) refused: Option<String>,
-    /// What was found to be wrong in it.
-    pub(super) faults: Vec<Fault>,
+    /// Faults found in the document.
+    pub(super) faults: Vec<DocumentFault>,
 }
 
-/// One thing that was found to be wrong.
+/// A fault in a document.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Fault {
+pub(super) struct DocumentFault {
     place: String,
     problem: String,
 }
 
 /// One operation.
 #[derive(Serialize)]
-struct Line {
+struct OperationLine {
     method: String,
     path: String,
     name: String,
@@ -49,55 +49,63 @@ struct Line {
     plan: Value,
 }
 
-/// Converts a document by another process, which may end badly: nothing was made of the document then.
-pub(super) fn in_a_process(document: &Document, lines: &Path) -> anyhow::Result<Made> {
+/// Converts a document in another process. If the process crashes, the document counts as refused.
+pub(super) fn convert_in_process(
+    document: &CorpusDocument,
+    lines: &Path,
+) -> anyhow::Result<ConversionSummary> {
     let mut child = Command::new("/proc/self/exe");
     child.args(["corpus", "convert"]).arg(&document.root).arg(lines);
     if let Err(error) = process::run(&mut child) {
-        let made = Made { refused: Some(format!("the process: {error:#}")), ..Made::default() };
-        std::fs::write(lines, serde_json::to_string(&made)?).context("write what was made")?;
-        return Ok(made);
+        let summary = ConversionSummary {
+            refused: Some(format!("the process: {error:#}")),
+            ..ConversionSummary::default()
+        };
+        std::fs::write(lines, serde_json::to_string(&summary)?).context("write the lines")?;
+        return Ok(summary);
     }
-    let text = std::fs::read_to_string(lines).context("read what was made")?;
-    serde_json::from_str(text.lines().next().unwrap_or_default()).context("read what was made")
+    let text = std::fs::read_to_string(lines).context("read the summary")?;
+    serde_json::from_str(text.lines().next().unwrap_or_default()).context("read the summary")
 }
 
-/// What the other process does.
+/// The part of the other process.
 pub(super) fn run(root: &Path, lines: &Path) -> anyhow::Result<()> {
     let sources = sources(root)?;
-    let begun = cpu_seconds();
-    let sources = with_others(sources);
-    let read = read(&sources, &Options::default());
-    let cpu_seconds = cpu_seconds() - begun;
+    let started = cpu_seconds();
+    let sources = with_referenced_files(sources);
+    let read = read(&sources, &ReadOptions::default());
+    let cpu_seconds = cpu_seconds() - started;
     let peak_kib = measure::memory(std::process::id()).peak;
-    let mut made = Made { bytes: sources.bytes(), cpu_seconds, peak_kib, ..Made::default() };
+    let mut summary =
+        ConversionSummary { bytes: sources.bytes(), cpu_seconds, peak_kib, ..ConversionSummary::default() };
     let operations = match read {
         Ok(description) => {
             let faults = description.faults.into_iter();
-            made.faults = faults.map(|fault| Fault { place: fault.place, problem: fault.problem }).collect();
+            summary.faults =
+                faults.map(|fault| DocumentFault { place: fault.location, problem: fault.problem }).collect();
             description.operations
         }
         Err(error) => {
-            made.refused = Some(error.to_string());
+            summary.refused = Some(error.to_string());
             Vec::new()
         }
     };
     let file = File::create(lines).with_context(|| format!("create {}", lines.display()))?;
     let mut out = BufWriter::new(file);
-    writeln!(out, "{}", serde_json::to_string(&made)?)?;
+    writeln!(out, "{}", serde_json::to_string(&summary)?)?;
     for described in operations {
         writeln!(out, "{}", serde_json::to_string(&line(&described)?)?)?;
     }
-    out.flush().context("write what was made")
+    out.flush().context("write the lines")
 }
 
-fn sources(root: &Path) -> anyhow::Result<Sources> {
+fn sources(root: &Path) -> anyhow::Result<DescriptionSources> {
     let text = std::fs::read(root).with_context(|| format!("read {}", root.display()))?;
-    Ok(Sources::new(root.display().to_string(), String::from_utf8_lossy(&text)))
+    Ok(DescriptionSources::new(root.display().to_string(), String::from_utf8_lossy(&text)))
 }
 
-/// With the files that the document refers to. Nothing is fetched: what is on another machine is not there.
-fn with_others(mut sources: Sources) -> Sources {
+/// Adds the files that the document refers to. Nothing is fetched; remote files are empty.
+fn with_referenced_files(mut sources: DescriptionSources) -> DescriptionSources {
     loop {
         let missing = sources.missing();
         if missing.is_empty() {
@@ -115,10 +123,10 @@ fn cpu_seconds() -> f64 {
     std::time::Duration::try_from(time).unwrap_or_default().as_secs_f64()
 }
 
-fn line(described: &Described) -> anyhow::Result<Line> {
+fn line(described: &DescribedOperation) -> anyhow::Result<OperationLine> {
     let operation = &described.operation;
     let definition = described.definition.to_json().as_text().to_owned();
-    Ok(Line {
+    Ok(OperationLine {
         method: operation.method.to_string(),
         path: operation.path.clone(),
         name: operation.name.clone(),
@@ -127,8 +135,8 @@ fn line(described: &Described) -> anyhow::Result<Line> {
     })
 }
 
-/// Which argument goes where.
-fn plan(operation: &Operation) -> Value {
+/// The plan of the request: the parameter of each argument.
+fn plan(operation: &OpenApiOperation) -> Value {
     let parameters = operation.parameters.iter().map(|parameter| {
         let location = format!("{:?}", parameter.location).to_lowercase();
         json!({"argument": parameter.argument, "name": parameter.name, "in": location})
@@ -136,10 +144,10 @@ fn plan(operation: &Operation) -> Value {
     json!({"parameters": parameters.collect::<Value>(), "body": operation.body.as_ref().map(body)})
 }
 
-fn body(body: &Body) -> Value {
+fn body(body: &RequestBody) -> Value {
     let content = match &body.content {
-        Content::Argument(argument) => json!({"argument": argument}),
-        Content::Members { named, .. } => json!({"members": named}),
+        BodyContent::Argument(argument) => json!({"argument": argument}),
+        BodyContent::Members { named, .. } => json!({"members": named}),
     };
     json!({"mediaType": body.media_type, "content": content})
 }

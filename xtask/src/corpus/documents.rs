@@ -1,4 +1,4 @@
-//! The documents, unpacked.
+//! The unpacked documents of the corpus.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,24 +8,24 @@ use tempfile::TempDir;
 
 use crate::process;
 
-/// The largest document, of 20 MB: it has as many operations as all others together, and would hide what becomes of them.
+/// The largest document, of 20 MB. It has as many operations as all others together, and would hide their results.
 const GRAPH: &str = "microsoft.com-graph";
 
-/// Documents that are one file, and documents that are several.
+/// Archives of documents in one file, and in several files.
 const ARCHIVES: [&str; 2] = ["specs.tar.xz", "multifile.tar.xz"];
 
-/// All documents, in a folder that is gone with this value.
-pub(super) struct Corpus(TempDir);
+/// All documents, in a folder that is removed with this value.
+pub(super) struct DocumentCorpus(TempDir);
 
 /// One document.
-pub(super) struct Document {
-    /// Its path in the corpus.
+pub(super) struct CorpusDocument {
+    /// Path in the corpus.
     pub(super) name: String,
-    /// The file that it begins in.
+    /// The root file.
     pub(super) root: PathBuf,
 }
 
-impl Document {
+impl CorpusDocument {
     pub(super) fn is_graph(&self) -> bool {
         self.name.contains(GRAPH)
     }
@@ -35,29 +35,29 @@ impl Document {
     }
 }
 
-impl Corpus {
+impl DocumentCorpus {
     pub(super) fn unpack(corpora: &Path) -> anyhow::Result<Self> {
-        let folder = TempDir::new().context("make a folder")?;
+        let folder = TempDir::new().context("create a folder")?;
         for archive in ARCHIVES.map(|name| corpora.join(name)) {
-            ensure!(archive.is_file(), "there is no file {}", archive.display());
+            ensure!(archive.is_file(), "no file {}", archive.display());
             process::run(Command::new("tar").arg("xJf").arg(&archive).arg("-C").arg(folder.path()))?;
         }
         Ok(Self(folder))
     }
 
-    /// The documents whose name contains `only`, by name.
-    pub(super) fn documents(&self, only: &str) -> anyhow::Result<Vec<Document>> {
+    /// The documents whose name contains `only`, sorted by name.
+    pub(super) fn documents(&self, only: &str) -> anyhow::Result<Vec<CorpusDocument>> {
         let mut documents = Vec::new();
         for root in files(&self.0.path().join("specs"))? {
             documents.push(self.document(root)?);
         }
-        // Of several files, one is where the document begins.
+        // Of several files, one is the root of the document.
         for root in files(&self.0.path().join("multifile"))? {
             if !is_document(&root) {
                 continue;
             }
             let text = std::fs::read(&root).with_context(|| format!("read {}", root.display()))?;
-            if says_its_version(&String::from_utf8_lossy(&text)) {
+            if has_version_field(&String::from_utf8_lossy(&text)) {
                 documents.push(self.document(root)?);
             }
         }
@@ -66,14 +66,14 @@ impl Corpus {
         Ok(documents)
     }
 
-    fn document(&self, root: PathBuf) -> anyhow::Result<Document> {
-        let name = root.strip_prefix(self.0.path()).context("a file is in its folder")?;
-        Ok(Document { name: name.display().to_string(), root })
+    fn document(&self, root: PathBuf) -> anyhow::Result<CorpusDocument> {
+        let name = root.strip_prefix(self.0.path()).context("file outside of the corpus")?;
+        Ok(CorpusDocument { name: name.display().to_string(), root })
     }
 }
 
-/// Whether a document of OpenAPI may begin with this text. It is told by looking alone: what reads documents is under test.
-fn says_its_version(text: &str) -> bool {
+/// `true` if a document of OpenAPI may begin with this text. A plain search, as the parser is under test.
+fn has_version_field(text: &str) -> bool {
     let begins = |line: &str| {
         let word = line.trim_start_matches([' ', '"']);
         let is_outermost = line.len() - word.len() <= 5;
@@ -89,17 +89,17 @@ fn is_document(path: &Path) -> bool {
 
 /// All files below a folder.
 fn files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
+    let mut paths = Vec::new();
     let entries = std::fs::read_dir(folder).with_context(|| format!("read {}", folder.display()))?;
     for entry in entries {
         let path = entry.context("read a folder")?.path();
         if path.is_dir() {
-            found.extend(files(&path)?);
+            paths.extend(files(&path)?);
         } else {
-            found.push(path);
+            paths.push(path);
         }
     }
-    Ok(found)
+    Ok(paths)
 }
 
 #[cfg(test)]
@@ -107,8 +107,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_a_document_begins_its_version_stands() {
-        let check = |text: &str, expected: bool| assert_eq!(says_its_version(text), expected, "{text}");
+    fn root_document_has_a_version_field() {
+        let check = |text: &str, expected: bool| assert_eq!(has_version_field(text), expected, "{text}");
         check("openapi: 3.1.0\n", true);
         check("# x\nswagger: '2.0'\n", true);
         check("{\n    \"swagger\": \"2.0\"}", true);

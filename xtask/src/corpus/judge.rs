@@ -1,4 +1,4 @@
-//! The judge, and what it says.
+//! The judge and its verdicts.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,47 +7,51 @@ use anyhow::Context;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::documents::Document;
-use crate::peers::Peers;
+use super::documents::CorpusDocument;
+use crate::peers::PeerSoftware;
 use crate::process;
 
-/// What the judge says of one document.
+/// The verdict of the judge on one document.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Verdict {
-    /// Why nothing can be made of it; none where something can.
+pub(super) struct JudgeVerdict {
+    /// Reason why the document is invalid; `None` if it is valid.
     pub(super) invalid: Option<String>,
-    /// How many operations it describes, without those that it makes impossible.
+    /// Number of operations, without impossible ones.
     pub(super) operations: usize,
-    /// Operations that cannot be called as they are described, and why.
-    pub(super) impossible: Vec<Finding>,
-    /// How many operations became tools.
+    /// Operations that cannot be called as described, and the reasons.
+    pub(super) impossible: Vec<JudgeFinding>,
+    /// Number of operations that became tools.
     pub(super) tools: usize,
-    /// How many of the tools are faithful.
+    /// Number of faithful tools.
     pub(super) faithful: usize,
-    /// How many of these say that their schema is cut for size.
+    /// Number of faithful tools whose schema is marked as pruned for size.
     pub(super) cut: usize,
-    /// What is wrong with the others.
-    pub(super) unfaithful: Vec<Finding>,
-    /// What is wrong with the answer as a whole.
+    /// The faults of the other tools.
+    pub(super) unfaithful: Vec<JudgeFinding>,
+    /// Faults of the conversion as a whole.
     pub(super) wrong: Vec<String>,
 }
 
-/// An operation and what is to be said of it.
+/// An operation with its faults.
 #[derive(Debug, Deserialize)]
-pub(super) struct Finding {
+pub(super) struct JudgeFinding {
     pub(super) method: String,
     pub(super) path: String,
     pub(super) reasons: Vec<String>,
 }
 
-/// Asks the judge, which ends badly if it does not notice faults that are put into what was made.
-pub(super) fn ask(documents: &[Document], lines: &[PathBuf], folder: &Path) -> anyhow::Result<Vec<Verdict>> {
+/// Runs the judge, which fails if it does not detect the faults that it injects into the results.
+pub(super) fn run_judge(
+    documents: &[CorpusDocument],
+    lines: &[PathBuf],
+    folder: &Path,
+) -> anyhow::Result<Vec<JudgeVerdict>> {
     let (cases, verdicts) = (folder.join("cases.json"), folder.join("verdicts.json"));
     let all = documents.iter().zip(lines);
     let all = all.map(|(document, lines)| json!({"document": document.root, "made": lines}));
     std::fs::write(&cases, json!(all.collect::<Vec<_>>()).to_string()).context("write the cases")?;
     let judge = crate::root().join("fixtures/openapi-judge/judge.py");
-    process::run(Command::new(Peers::installed()?.python()).arg(judge).arg(&cases).arg(&verdicts))?;
+    process::run(Command::new(PeerSoftware::installed()?.python()).arg(judge).arg(&cases).arg(&verdicts))?;
     let text = std::fs::read_to_string(&verdicts).context("read the verdicts")?;
     serde_json::from_str(&text).context("read the verdicts")
 }

@@ -1,9 +1,9 @@
-//! `cargo xtask corpus`: real OpenAPI documents become tools, and a judge that shares nothing with the converter says
-//! which of these are faithful.
+//! `cargo xtask corpus`: converts real OpenAPI documents to tools, and has an independent judge check which of these
+//! are faithful.
 //!
-//! The documents are not part of the repository: they lie where `TOOLYARD_CORPORA` says. Each one is converted in a process
-//! of its own, so that its memory is its own, and one that ends the process costs no other. The judge
-//! (`fixtures/openapi-judge`) is written in Python, reads the documents itself, and shows that it notices faults.
+//! The documents are not part of the repository; `TOOLYARD_CORPORA` names their folder. Each is converted in a
+//! process of its own, which measures its memory and isolates crashes. The judge (`fixtures/openapi-judge`) is
+//! written in Python, reads the documents itself, and proves that it detects faults.
 
 mod convert;
 mod documents;
@@ -16,97 +16,98 @@ use std::process::Command;
 
 use anyhow::{Context, ensure};
 
-use self::convert::Made;
-use self::documents::{Corpus, Document};
-use self::judge::Verdict;
+use self::convert::ConversionSummary;
+use self::documents::{CorpusDocument, DocumentCorpus};
+use self::judge::JudgeVerdict;
 use crate::process;
 
-/// Where the documents are.
-const VARIABLE: &str = "TOOLYARD_CORPORA";
+/// Variable with the folder of the documents.
+const CORPORA_VARIABLE: &str = "TOOLYARD_CORPORA";
 
-/// What `cargo xtask corpus` takes.
+/// Arguments of `cargo xtask corpus`.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct CorpusArgs {
     /// Write the table to `docs/openapi-corpus.md`
     #[arg(long)]
     write: bool,
-    /// Only documents whose name contains this
+    /// Convert only documents whose name contains NAME
     #[arg(long, value_name = "NAME", conflicts_with = "write")]
     only: Option<String>,
-    /// Keep what is made of each document in this folder, as JSON lines
+    /// Keep the converted documents in FOLDER, as JSON lines
     #[arg(long, value_name = "FOLDER")]
     keep: Option<PathBuf>,
     #[command(subcommand)]
-    part: Option<Part>,
+    process: Option<CorpusProcess>,
 }
 
-/// What runs as a process of its own.
+/// Processes that this command starts.
 #[derive(clap::Subcommand)]
-enum Part {
+enum CorpusProcess {
     /// Convert one document
     #[command(hide = true)]
     Convert { root: PathBuf, made: PathBuf },
 }
 
-/// A document, what was made of it, and what the judge says of that.
-struct Judged {
-    document: Document,
-    made: Made,
-    verdict: Verdict,
+/// A document, the summary of its conversion, and the verdict of the judge.
+struct JudgedDocument {
+    document: CorpusDocument,
+    summary: ConversionSummary,
+    verdict: JudgeVerdict,
 }
 
-/// Converts and judges in an optimised build, if the documents are there.
-pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    if let Some(Part::Convert { root, made }) = &args.part {
+/// Converts and judges in an optimised build, if the documents are available.
+pub(crate) fn run(args: &CorpusArgs) -> anyhow::Result<()> {
+    if let Some(CorpusProcess::Convert { root, made }) = &args.process {
         return convert::run(root, made);
     }
     let Some(corpora) = corpora()? else { return Ok(()) };
     if cfg!(debug_assertions) {
         return crate::builds::rerun_optimised();
     }
-    judged(args, &corpora)
+    convert_and_judge(args, &corpora)
 }
 
-/// The same, as a part of all tests.
+/// As [`run`], for `cargo xtask test`.
 pub(crate) fn check() -> anyhow::Result<()> {
     match corpora()? {
-        Some(_) => process::run(Command::new(crate::builds::optimised()?).arg("corpus")),
+        Some(_) => process::run(Command::new(crate::builds::build_optimised()?).arg("corpus")),
         None => Ok(()),
     }
 }
 
-/// Where the documents are. Not to have them is no failure, but it is said; to name a folder that is not there is one.
+/// The folder of the documents. An unset variable skips the corpus with a message; a missing folder is an error.
 fn corpora() -> anyhow::Result<Option<PathBuf>> {
-    let Some(folder) = std::env::var_os(VARIABLE).filter(|folder| !folder.is_empty()) else {
-        println!("no document was read: {VARIABLE} does not say where they are");
+    let Some(folder) = std::env::var_os(CORPORA_VARIABLE).filter(|folder| !folder.is_empty()) else {
+        println!("skipped the corpus: {CORPORA_VARIABLE} is not set");
         return Ok(None);
     };
     let folder = Path::new(&folder).join("openapi");
-    ensure!(folder.is_dir(), "{VARIABLE}: there is no folder {}", folder.display());
+    ensure!(folder.is_dir(), "{CORPORA_VARIABLE}: no folder {}", folder.display());
     Ok(Some(folder))
 }
 
-fn judged(args: &Args, corpora: &Path) -> anyhow::Result<()> {
-    let corpus = Corpus::unpack(corpora)?;
+fn convert_and_judge(args: &CorpusArgs, corpora: &Path) -> anyhow::Result<()> {
+    let corpus = DocumentCorpus::unpack(corpora)?;
     let documents = corpus.documents(args.only.as_deref().unwrap_or_default())?;
-    ensure!(!documents.is_empty(), "no document is called so");
-    let folder = tempfile::TempDir::new().context("make a folder")?;
+    ensure!(!documents.is_empty(), "no matching document");
+    let folder = tempfile::TempDir::new().context("create a folder")?;
     let folder = args.keep.as_deref().unwrap_or(folder.path());
     std::fs::create_dir_all(folder).with_context(|| format!("create {}", folder.display()))?;
     let lines = |number: usize| folder.join(format!("{number:03}.jsonl"));
-    let mut made = Vec::with_capacity(documents.len());
+    let mut summaries = Vec::with_capacity(documents.len());
     for (number, document) in documents.iter().enumerate() {
-        made.push(convert::in_a_process(document, &lines(number))?);
+        summaries.push(convert::convert_in_process(document, &lines(number))?);
     }
-    let verdicts = judge::ask(&documents, &(0..documents.len()).map(lines).collect::<Vec<_>>(), folder)?;
-    ensure!(verdicts.len() == documents.len(), "the judge has to speak of each document");
-    let all = documents.into_iter().zip(made).zip(verdicts);
-    let all: Vec<Judged> =
-        all.map(|((document, made), verdict)| Judged { document, made, verdict }).collect();
+    let verdicts =
+        judge::run_judge(&documents, &(0..documents.len()).map(lines).collect::<Vec<_>>(), folder)?;
+    ensure!(verdicts.len() == documents.len(), "the judge has not judged each document");
+    let all = documents.into_iter().zip(summaries).zip(verdicts);
+    let all: Vec<JudgedDocument> =
+        all.map(|((document, made), verdict)| JudgedDocument { document, summary: made, verdict }).collect();
     let page = report::page(&all);
     println!("{page}\n{}", report::findings(&all));
     if args.write {
         std::fs::write(crate::root().join("docs/openapi-corpus.md"), &page).context("write the table")?;
     }
-    goals::ensure_reached(&all)
+    goals::ensure_met(&all)
 }

@@ -1,16 +1,16 @@
-//! What was seen, as a page and as a list of what is wrong.
+//! The results as a page, and the faults as a list.
 
 use std::fmt::Write;
 
-use super::goals::{self, memory_allowed};
-use super::{Judged, judge::Finding};
+use super::goals::{self, memory_limit};
+use super::{JudgedDocument, judge::JudgeFinding};
 
-/// How many unfaithful operations are shown.
-const SHOWN: usize = 40;
+/// Maximum number of unfaithful operations that are printed.
+const MAX_FINDINGS: usize = 40;
 
-/// Several documents together.
+/// The sum of several documents.
 #[derive(Default)]
-pub(super) struct Sum {
+pub(super) struct CorpusSummary {
     documents: usize,
     accepted: usize,
     invalid: usize,
@@ -21,16 +21,16 @@ pub(super) struct Sum {
     cut: usize,
     cpu_seconds: f64,
     slowest: f64,
-    /// The most memory of any, in KiB.
+    /// Peak memory of any document, in KiB.
     peak: u64,
-    /// How much of the memory that it may take a document has taken at most.
+    /// Maximum share of the memory limit that a document used.
     memory: f64,
 }
 
-impl Sum {
-    pub(super) fn of<'j>(all: impl Iterator<Item = &'j Judged>) -> Self {
+impl CorpusSummary {
+    pub(super) fn of<'j>(all: impl Iterator<Item = &'j JudgedDocument>) -> Self {
         let mut sum = Self::default();
-        for Judged { made, verdict, .. } in all {
+        for JudgedDocument { summary: made, verdict, .. } in all {
             sum.documents += 1;
             sum.accepted += usize::from(made.refused.is_none());
             sum.invalid += usize::from(verdict.invalid.is_some());
@@ -42,7 +42,7 @@ impl Sum {
             sum.cpu_seconds += made.cpu_seconds;
             sum.slowest = sum.slowest.max(made.cpu_seconds);
             sum.peak = sum.peak.max(made.peak_kib);
-            sum.memory = sum.memory.max(made.peak_kib as f64 / memory_allowed(made.bytes) as f64);
+            sum.memory = sum.memory.max(made.peak_kib as f64 / memory_limit(made.bytes) as f64);
         }
         sum
     }
@@ -72,14 +72,15 @@ impl Sum {
     }
 }
 
-/// Of nothing, all is as it has to be.
+/// A share of nothing is 100 %.
 fn percent(part: usize, whole: usize) -> f64 {
     if whole == 0 { 100.0 } else { 100.0 * part as f64 / whole as f64 }
 }
 
-/// The page that is kept.
-pub(super) fn page(all: &[Judged]) -> String {
-    let of = |is_in: fn(&Judged) -> bool| Sum::of(all.iter().filter(|judged| is_in(judged)));
+/// The page of the documentation.
+pub(super) fn page(all: &[JudgedDocument]) -> String {
+    let of =
+        |is_in: fn(&JudgedDocument) -> bool| CorpusSummary::of(all.iter().filter(|judged| is_in(judged)));
     let graph = of(|judged| judged.document.is_graph());
     let others = of(|judged| !judged.document.is_graph());
     let mut page = include_str!("head.md").to_owned();
@@ -90,10 +91,10 @@ pub(super) fn page(all: &[Judged]) -> String {
     page += &graph.row("Microsoft Graph");
     page += &peers(&others);
     page += &goals_table(&others, &graph);
-    page += "\n## Refused\n\nAs invalid, and rightly so:\n\n";
-    for Judged { document, made, verdict } in all {
+    page += "\n## Refused documents\n\nInvalid documents, rightly refused:\n\n";
+    for JudgedDocument { document, summary: made, verdict } in all {
         if let (Some(refused), Some(invalid)) = (&made.refused, &verdict.invalid) {
-            // Where the document was unpacked is nobody's concern.
+            // Omit the folder of the unpacked document.
             let refused = refused.replace(&*document.root.to_string_lossy(), "");
             let _infallible = writeln!(page, "- `{}`{refused} (the judge: {invalid})", document.name);
         }
@@ -101,10 +102,10 @@ pub(super) fn page(all: &[Judged]) -> String {
     page
 }
 
-fn peers(others: &Sum) -> String {
+fn peers(others: &CorpusSummary) -> String {
     format!(
-        "\n## Beside others\n\n\
-         Theirs were measured elsewhere and not by this judge: on 300 documents, of which those in one file here are a part, and by less (no types, values, required or size). All are without Microsoft Graph.\n\n\
+        "\n## Comparison with other converters\n\n\
+         The others were measured elsewhere, on 300 documents that include the single-file ones here, and by a less strict judge (no types, values, required or size). All figures are without Microsoft Graph.\n\n\
          | | Toolyard | FastMCP 4.1.2 | npm openapi-mcp-generator 4.0.1 | same, dereferencing | rmcp-openapi 0.32 |\n\
          | --- | --- | --- | --- | --- | --- |\n\
          | documents without exception | {:.0} % | 70 % | 98 % | 91 % | 55 % |\n\
@@ -119,11 +120,11 @@ fn peers(others: &Sum) -> String {
     )
 }
 
-fn goals_table(others: &Sum, graph: &Sum) -> String {
-    let mut table = "\n## Goals\n\n| goal | seen | |\n| --- | --- | --- |\n".to_owned();
-    let mut row = |goal: String, seen: String, is_met: bool| {
+fn goals_table(others: &CorpusSummary, graph: &CorpusSummary) -> String {
+    let mut table = "\n## Goals\n\n| goal | actual | |\n| --- | --- | --- |\n".to_owned();
+    let mut row = |goal: String, actual: String, is_met: bool| {
         let met = if is_met { "met" } else { "not met" };
-        let _infallible = writeln!(table, "| {goal} | {seen} | {met} |");
+        let _infallible = writeln!(table, "| {goal} | {actual} | {met} |");
     };
     for (name, sum, seconds) in [
         ("all but Microsoft Graph", others, goals::CPU_SECONDS),
@@ -140,28 +141,29 @@ fn goals_table(others: &Sum, graph: &Sum) -> String {
             format!("{faithful:.2} %"),
             faithful >= goals::FAITHFUL,
         );
-        let seen = format!("{:.2} s", sum.cpu_seconds);
-        row(format!("{name}: CPU time, under {seconds} s"), seen, sum.cpu_seconds < seconds);
-        let seen = format!("{:.0} % of that at most", 100.0 * sum.memory);
-        row(format!("{name}: memory, under 10 times the document and 50 MB"), seen, sum.memory < 1.0);
+        let actual = format!("{:.2} s", sum.cpu_seconds);
+        row(format!("{name}: CPU time, under {seconds} s"), actual, sum.cpu_seconds < seconds);
+        let actual = format!("{:.0} % of the limit", 100.0 * sum.memory);
+        row(format!("{name}: memory, under 10 times the document and 50 MB"), actual, sum.memory < 1.0);
     }
     table
 }
 
-/// The first operations that are not as they have to be, and how often each kind of reason is met.
-pub(super) fn findings(all: &[Judged]) -> String {
+/// The first unfaithful operations, and the number of operations with each kind of fault.
+pub(super) fn findings(all: &[JudgedDocument]) -> String {
     let mut text = String::new();
-    let found = all.iter().flat_map(|judged| judged.verdict.unfaithful.iter().map(move |it| (judged, it)));
-    let found: Vec<(&Judged, &Finding)> = found.collect();
+    let unfaithful =
+        all.iter().flat_map(|judged| judged.verdict.unfaithful.iter().map(move |it| (judged, it)));
+    let unfaithful: Vec<(&JudgedDocument, &JudgeFinding)> = unfaithful.collect();
     let mut kinds = std::collections::BTreeMap::<&str, usize>::new();
-    for (_, Finding { reasons, .. }) in &found {
+    for (_, JudgeFinding { reasons, .. }) in &unfaithful {
         let mut mine: Vec<&str> = reasons.iter().map(|reason| kind(reason)).collect();
         mine.sort_unstable();
         mine.dedup();
         mine.into_iter().for_each(|kind| *kinds.entry(kind).or_default() += 1);
     }
-    let _infallible = writeln!(text, "{} operations are not faithful: {kinds:?}", found.len());
-    for (judged, Finding { method, path, reasons }) in found.iter().take(SHOWN) {
+    let _infallible = writeln!(text, "{} unfaithful operations: {kinds:?}", unfaithful.len());
+    for (judged, JudgeFinding { method, path, reasons }) in unfaithful.iter().take(MAX_FINDINGS) {
         let first: Vec<&str> = reasons.iter().take(3).map(String::as_str).collect();
         let _infallible = writeln!(
             text,

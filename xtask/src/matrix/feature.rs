@@ -1,4 +1,4 @@
-//! The features: columns of the matrix, and what has to be seen for each.
+//! The features: columns of the matrix, and the check of each.
 
 mod calls;
 mod changes;
@@ -7,12 +7,12 @@ mod tasks;
 
 use std::fmt;
 
-use super::client::Client;
-use super::script::Script;
-use super::tap::Tap;
+use super::client::MatrixClient;
+use super::script::FeatureScript;
+use super::tap::TrafficTap;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Feature {
+pub(super) enum McpFeature {
     Call,
     Progress,
     Cancel,
@@ -27,7 +27,7 @@ pub(super) enum Feature {
     Page,
 }
 
-impl Feature {
+impl McpFeature {
     pub(super) const ALL: [Self; 12] = [
         Self::Call,
         Self::Progress,
@@ -43,20 +43,20 @@ impl Feature {
         Self::Page,
     ];
 
-    /// Whether it is about what a server tells those who share a connection: some servers keep changes to the
-    /// connection that has caused them.
-    pub(super) const fn is_told_to_all(self) -> bool {
+    /// `true` if the server notifies all clients on a connection: some servers notify only the connection that caused
+    /// the change.
+    pub(super) const fn is_broadcast(self) -> bool {
         matches!(self, Self::Subscribe | Self::ListChanged)
     }
 
-    /// Shows the feature, or says what was seen instead.
-    pub(super) async fn show(
+    /// Checks that the feature works.
+    pub(super) async fn verify(
         self,
-        client: &mut Client,
-        script: &Script,
-        tap: Option<&Tap>,
+        client: &mut MatrixClient,
+        script: &FeatureScript,
+        tap: Option<&TrafficTap>,
     ) -> anyhow::Result<()> {
-        client.forget();
+        client.clear_received();
         match self {
             Self::Call => calls::call(client, &script.call).await,
             Self::Progress => calls::progress(client, &script.progress).await,
@@ -64,7 +64,7 @@ impl Feature {
             Self::Elicit => calls::question(client, &script.elicit, "elicitation/create").await,
             Self::Sample => calls::question(client, &script.sample, "sampling/createMessage").await,
             Self::Roots => calls::question(client, &script.roots, "roots/list").await,
-            Self::Log => calls::log(client, &script.log, script.logged).await,
+            Self::Log => calls::log(client, &script.log, script.log_text).await,
             Self::Subscribe => changes::subscribe(client, script.resource, &script.touch).await,
             Self::Complete => lists::complete(client, &script.complete).await,
             Self::Task => tasks::task(client, &script.task).await,
@@ -74,7 +74,7 @@ impl Feature {
     }
 }
 
-impl fmt::Display for Feature {
+impl fmt::Display for McpFeature {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             Self::Call => "call",

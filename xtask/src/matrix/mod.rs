@@ -1,6 +1,6 @@
-//! Every kind of client with every kind of server, through the gateway, and what of each feature is seen.
+//! The feature matrix: every kind of client with every kind of server, through the gateway.
 //!
-//! A gateway stands in front of each server, so that no server helps another; one more stands in front of all.
+//! Each server has a gateway of its own, so that no server compensates for another; one more gateway has all servers.
 
 pub(crate) mod client;
 mod feature;
@@ -23,250 +23,274 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::time::timeout;
 
-use crate::builds::{built, end_of};
-use crate::peers::Peers;
-use crate::process::{self, Process};
-use client::{Carrier, Client, Door, Kind, Revision};
-use feature::Feature;
-use server::{SUBJECTS, Server, Subject};
-use table::{Cell, Table};
+use crate::builds::{log_tail, sibling_program};
+use crate::peers::PeerSoftware;
+use crate::process::{self, LaunchedProcess};
+use client::{ClientKind, GatewayAccess, MatrixClient, MatrixTransport, McpRevision};
+use feature::McpFeature;
+use server::{MatrixServer, SERVERS, ServerSpec};
+use table::{MatrixCell, MatrixTable};
 
-/// What this command is told.
+/// Arguments of `cargo xtask matrix`.
 #[derive(clap::Args)]
-pub(crate) struct Args {
-    /// Write what is seen to `docs/matrix.md`
+pub(crate) struct MatrixArgs {
+    /// Write the matrix to `docs/matrix.md`
     #[arg(long)]
     write: bool,
-    /// Only servers whose name contains this
+    /// Test only servers whose name contains NAME
     #[arg(long, value_name = "NAME", conflicts_with = "write")]
     only: Option<String>,
 }
 
-const CLIENTS: [Kind; 7] = [
-    Kind { revision: Revision::V2024_11_05, carrier: Carrier::Sse },
-    Kind { revision: Revision::V2025_03_26, carrier: Carrier::Http },
-    Kind { revision: Revision::V2025_06_18, carrier: Carrier::Http },
-    Kind { revision: Revision::V2025_11_25, carrier: Carrier::Http },
-    Kind { revision: Revision::V2026_07_28, carrier: Carrier::Http },
-    Kind { revision: Revision::V2025_11_25, carrier: Carrier::Stdio },
-    Kind { revision: Revision::V2026_07_28, carrier: Carrier::Stdio },
+const CLIENTS: [ClientKind; 7] = [
+    ClientKind { revision: McpRevision::V2024_11_05, carrier: MatrixTransport::Sse },
+    ClientKind { revision: McpRevision::V2025_03_26, carrier: MatrixTransport::Http },
+    ClientKind { revision: McpRevision::V2025_06_18, carrier: MatrixTransport::Http },
+    ClientKind { revision: McpRevision::V2025_11_25, carrier: MatrixTransport::Http },
+    ClientKind { revision: McpRevision::V2026_07_28, carrier: MatrixTransport::Http },
+    ClientKind { revision: McpRevision::V2025_11_25, carrier: MatrixTransport::Stdio },
+    ClientKind { revision: McpRevision::V2026_07_28, carrier: MatrixTransport::Stdio },
 ];
 
-/// Servers that are looked at side by side.
-const AT_ONCE: usize = 4;
+/// Number of servers that are tested in parallel.
+const PARALLEL_SERVERS: usize = 4;
 
-/// Longer than any cell takes that will ever be green.
+/// Maximum time of one cell: longer than any that passes.
 const CELL_LIMIT: Duration = Duration::from_secs(90);
 
-/// Builds what takes part, and prints or writes the matrix.
-pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+/// Builds the programs, and prints or writes the matrix.
+pub(crate) fn run(args: &MatrixArgs) -> anyhow::Result<()> {
     process::run(process::cargo().args(["build", "--quiet", "--workspace", "--all-targets"]))?;
-    let tables = look(args.only.as_deref().unwrap_or_default())?;
+    let tables = collect_tables(args.only.as_deref().unwrap_or_default())?;
     let text = page(&tables);
     println!("{text}");
     let failures = failures(&tables);
-    ensure!(failures.is_empty(), "not everything was seen\n{}", failures.join("\n"));
+    ensure!(failures.is_empty(), "failures in the matrix\n{}", failures.join("\n"));
     if args.write {
-        std::fs::write(written(), text).context("write the matrix")?;
+        std::fs::write(matrix_path(), text).context("write the matrix")?;
     }
     Ok(())
 }
 
-/// Looks with what was built last, and compares with what is written.
+/// Runs the matrix with the latest build, and compares it with the committed page.
 pub(crate) fn check() -> anyhow::Result<()> {
-    let tables = look("")?;
+    let tables = collect_tables("")?;
     let failures = failures(&tables);
-    ensure!(failures.is_empty(), "not everything was seen\n{}", failures.join("\n"));
-    let kept = std::fs::read_to_string(written()).unwrap_or_default();
-    ensure!(kept == page(&tables), "docs/matrix.md is not what is seen: run `cargo xtask matrix --write`");
+    ensure!(failures.is_empty(), "failures in the matrix\n{}", failures.join("\n"));
+    let committed = std::fs::read_to_string(matrix_path()).unwrap_or_default();
+    ensure!(committed == page(&tables), "docs/matrix.md is out of date: run `cargo xtask matrix --write`");
     Ok(())
 }
 
-fn written() -> PathBuf {
+fn matrix_path() -> PathBuf {
     crate::root().join("docs/matrix.md")
 }
 
-fn page(tables: &[Table]) -> String {
+fn page(tables: &[MatrixTable]) -> String {
     let head = include_str!("head.md");
     head.to_owned() + &table::document(tables)
 }
 
-fn failures(tables: &[Table]) -> Vec<String> {
-    tables.iter().flat_map(Table::failures).collect()
+fn failures(tables: &[MatrixTable]) -> Vec<String> {
+    tables.iter().flat_map(MatrixTable::failures).collect()
 }
 
-/// All that is seen of the servers whose name contains `only`.
-fn look(only: &str) -> anyhow::Result<Vec<Table>> {
-    let peers = Peers::installed()?;
-    let folder = TempDir::new().context("make a folder")?;
+/// The tables of the servers whose name contains `only`.
+fn collect_tables(only: &str) -> anyhow::Result<Vec<MatrixTable>> {
+    let peers = PeerSoftware::installed()?;
+    let folder = TempDir::new().context("create a folder")?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let mut servers = Vec::new();
-        for subject in SUBJECTS.into_iter().filter(|subject| subject.name.contains(only)) {
-            servers.push(Server::start(subject, &peers, folder.path()).await.context(subject.name)?);
+        for subject in SERVERS.into_iter().filter(|subject| subject.name.contains(only)) {
+            servers.push(MatrixServer::start(subject, &peers, folder.path()).await.context(subject.name)?);
         }
-        let tables = stream::iter(&servers).map(|server| table(server, folder.path())).buffered(AT_ONCE);
+        let tables =
+            stream::iter(&servers).map(|server| table(server, folder.path())).buffered(PARALLEL_SERVERS);
         let mut tables: Vec<_> =
             tables.collect::<Vec<_>>().await.into_iter().collect::<anyhow::Result<_>>()?;
-        tables.push(together(&servers, folder.path()).await?);
+        tables.push(combined_table(&servers, folder.path()).await?);
         Ok(tables)
     })
 }
 
-/// One server, behind a gateway of its own.
-async fn table(server: &Server, folder: &Path) -> anyhow::Result<Table> {
+/// The table of one server, behind a gateway of its own.
+async fn table(server: &MatrixServer, folder: &Path) -> anyhow::Result<MatrixTable> {
     let name = server.subject.name;
-    let gateway = Gateway::start(name, std::slice::from_ref(&server.handler), folder)?;
+    let gateway = MatrixGateway::start(name, std::slice::from_ref(&server.handler), folder)?;
     let other = |handler: &Option<Value>, what: &str| {
         let start =
-            |handler| Gateway::start(&format!("{name}-{what}"), std::slice::from_ref(handler), folder);
+            |handler| MatrixGateway::start(&format!("{name}-{what}"), std::slice::from_ref(handler), folder);
         handler.as_ref().map(start).transpose()
     };
     let (shared, apart) = (other(&server.shared, "shared")?, other(&server.apart, "apart")?);
     let [shared, apart] = [&shared, &apart].map(|other| other.as_ref().unwrap_or(&gateway));
     let gateways = [&gateway, shared, apart];
-    let rows =
-        join_all(CLIENTS.into_iter().enumerate().map(|(number, kind)| async move {
-            (kind, row(kind, &name_of(number), server, gateways).await)
-        }));
+    let rows = join_all(CLIENTS.into_iter().enumerate().map(|(number, kind)| async move {
+        (kind, client_row(kind, &client_name(number), server, gateways).await)
+    }));
     let mut rows = rows.await;
     for (number, (kind, cells)) in rows.iter_mut().enumerate() {
-        again(cells, *kind, &name_of(number), server, gateways).await;
+        retry_failed(cells, *kind, &client_name(number), server, gateways).await;
     }
-    Ok(Table { title: server.subject.title(), heads: table::features(), rows })
+    Ok(MatrixTable { title: server.subject.title(), columns: table::feature_names(), rows })
 }
 
-/// Shows once more what has failed, while no other client is at work: with so many at once a machine may be too slow for some.
-async fn again(cells: &mut [Cell], kind: Kind, name: &str, server: &Server, gateways: [&Gateway; 3]) {
-    for (feature, shown) in Feature::ALL.into_iter().zip(cells) {
-        let Cell::Failed(why) = &*shown else { continue };
+/// Retries failed features one at a time: in parallel some may be too slow for a busy machine.
+async fn retry_failed(
+    cells: &mut [MatrixCell],
+    kind: ClientKind,
+    name: &str,
+    server: &MatrixServer,
+    gateways: [&MatrixGateway; 3],
+) {
+    for (feature, outcome) in McpFeature::ALL.into_iter().zip(cells) {
+        let MatrixCell::Failed(why) = &*outcome else { continue };
         let server_name = server.subject.name;
-        let _unseen = writeln!(io::stderr(), "{server_name}: {kind}: {feature:?} is tried again: {why}");
-        let mut seat = Seat { gateway: gateways[seat_of(feature)], client: None };
-        *shown = cell(feature, kind, name, &mut seat, server).await;
+        let _unseen = writeln!(io::stderr(), "{server_name}: {kind}: retrying {feature:?}: {why}");
+        let mut slot = ClientSlot { gateway: gateways[gateway_index(feature)], client: None };
+        *outcome = verify_cell(feature, kind, name, &mut slot, server).await;
     }
 }
 
-/// Which gateway a feature is shown at: the second one is for what is told to all, the third for log, which does not say whom it
-/// is for.
-fn seat_of(feature: Feature) -> usize {
+/// The gateway for a feature: the second one for broadcasts, the third one for log messages, which do not name their
+/// receiver.
+fn gateway_index(feature: McpFeature) -> usize {
     match feature {
-        Feature::Log => 2,
-        feature => usize::from(feature.is_told_to_all()),
+        McpFeature::Log => 2,
+        feature => usize::from(feature.is_broadcast()),
     }
 }
 
-/// What a client is called: nothing that anybody else says.
-fn name_of(number: usize) -> String {
+/// Name of a client; it occurs in no other text.
+fn client_name(number: usize) -> String {
     let names = ["ada", "bea", "cid", "dov", "eve", "fay", "gus"];
-    format!("client-{}", names.get(number).unwrap_or(&"who"))
+    format!("client-{}", names.get(number).unwrap_or(&"zoe"))
 }
 
-async fn row(kind: Kind, name: &str, server: &Server, gateways: [&Gateway; 3]) -> Vec<Cell> {
-    let mut seats = gateways.map(|gateway| Seat { gateway, client: None });
+async fn client_row(
+    kind: ClientKind,
+    name: &str,
+    server: &MatrixServer,
+    gateways: [&MatrixGateway; 3],
+) -> Vec<MatrixCell> {
+    let mut slots = gateways.map(|gateway| ClientSlot { gateway, client: None });
     let mut cells = Vec::new();
-    for feature in Feature::ALL {
-        let seat = &mut seats[seat_of(feature)];
-        cells.push(match scope::because(feature, kind, &server.subject) {
-            Some(because) => Cell::Nothing(because),
-            None => cell(feature, kind, name, seat, server).await,
+    for feature in McpFeature::ALL {
+        let slot = &mut slots[gateway_index(feature)];
+        cells.push(match scope::not_applicable_reason(feature, kind, &server.subject) {
+            Some(not_applicable_reason) => MatrixCell::NotApplicable(not_applicable_reason),
+            None => verify_cell(feature, kind, name, slot, server).await,
         });
     }
     cells
 }
 
-/// A client at a gateway, once it is needed.
-struct Seat<'a> {
-    gateway: &'a Gateway,
-    client: Option<Client>,
+/// The gateway of a client, and the client once it is connected.
+struct ClientSlot<'a> {
+    gateway: &'a MatrixGateway,
+    client: Option<MatrixClient>,
 }
 
-/// Shows one feature. Who has failed is not asked again: the next one is shown by a new client.
-async fn cell(feature: Feature, kind: Kind, name: &str, seat: &mut Seat<'_>, server: &Server) -> Cell {
-    let Seat { gateway, client } = seat;
-    let shown = async {
+/// Checks one feature. After a failure the next feature gets a new client.
+async fn verify_cell(
+    feature: McpFeature,
+    kind: ClientKind,
+    name: &str,
+    slot: &mut ClientSlot<'_>,
+    server: &MatrixServer,
+) -> MatrixCell {
+    let ClientSlot { gateway, client } = slot;
+    let verification = async {
         if client.is_none() {
-            *client = Some(Client::open(kind, name, gateway.door()).await?);
+            *client = Some(MatrixClient::open(kind, name, gateway.access()).await?);
         }
         let client = client.as_mut().context("a client")?;
-        feature.show(client, server.subject.script(), server.tap.as_ref()).await
+        feature.verify(client, server.subject.script(), server.tap.as_ref()).await
     };
-    match timeout(CELL_LIMIT, shown).await.context("it takes too long").flatten() {
-        Ok(()) => Cell::Seen,
+    match timeout(CELL_LIMIT, verification).await.context("timeout").flatten() {
+        Ok(()) => MatrixCell::Passed,
         Err(error) => {
             *client = None;
-            Cell::Failed(format!("{error:#}"))
+            MatrixCell::Failed(format!("{error:#}"))
         }
     }
 }
 
-/// All servers behind one gateway: a call of each, by the name that it has there.
-async fn together(servers: &[Server], folder: &Path) -> anyhow::Result<Table> {
+/// The table of all servers behind one gateway: a call of each, by its prefixed name.
+async fn combined_table(servers: &[MatrixServer], folder: &Path) -> anyhow::Result<MatrixTable> {
     let mut handlers: Vec<_> = servers.iter().map(|server| &server.handler).cloned().collect();
     handlers.iter_mut().for_each(|handler| handler["prefix"] = "always".into());
-    let gateway = Gateway::start("all", &handlers, folder)?;
+    let gateway = MatrixGateway::start("all", &handlers, folder)?;
     let rows = join_all(CLIENTS.into_iter().enumerate().map(|(number, kind)| {
         let gateway = &gateway;
-        async move { (kind, calls(kind, &name_of(number), servers, gateway).await) }
+        async move { (kind, call_each_server(kind, &client_name(number), servers, gateway).await) }
     }));
-    let heads = servers.iter().map(|server| server.subject.name.to_owned()).collect();
-    Ok(Table { title: "All of them behind one gateway: call".to_owned(), heads, rows: rows.await })
+    let columns = servers.iter().map(|server| server.subject.name.to_owned()).collect();
+    Ok(MatrixTable { title: "All servers behind one gateway: call".to_owned(), columns, rows: rows.await })
 }
 
-async fn calls(kind: Kind, name: &str, servers: &[Server], gateway: &Gateway) -> Vec<Cell> {
-    let opened = Client::open(kind, name, gateway.door()).await;
-    let mut client = match opened {
+async fn call_each_server(
+    kind: ClientKind,
+    name: &str,
+    servers: &[MatrixServer],
+    gateway: &MatrixGateway,
+) -> Vec<MatrixCell> {
+    let opening = MatrixClient::open(kind, name, gateway.access()).await;
+    let mut client = match opening {
         Ok(client) => client,
-        Err(error) => return vec![Cell::Failed(format!("{error:#}")); servers.len()],
+        Err(error) => return vec![MatrixCell::Failed(format!("{error:#}")); servers.len()],
     };
     let mut cells = Vec::new();
     for server in servers {
-        let (Subject { name: handler, .. }, step) = (server.subject, &server.subject.script().call);
-        // Each says who it is about, so that an answer of another one would be noticed.
+        let (ServerSpec { name: handler, .. }, step) = (server.subject, &server.subject.script().call);
+        // The name identifies the server, so that a response of another one is detected.
         let name = format!("{name} at {handler}");
-        let called = client.call(&format!("{handler}_{}", step.tool), step.arguments(&name)).await;
-        cells.push(match called {
-            Ok(text) if text.contains(&step.says(&name)) => Cell::Seen,
-            Ok(text) => Cell::Failed(format!("said {text:?}")),
-            Err(error) => Cell::Failed(format!("{error:#}")),
+        let outcome = client.call(&format!("{handler}_{}", step.tool), step.arguments(&name)).await;
+        cells.push(match outcome {
+            Ok(text) if text.contains(&step.expected_text(&name)) => MatrixCell::Passed,
+            Ok(text) => MatrixCell::Failed(format!("returned {text:?}")),
+            Err(error) => MatrixCell::Failed(format!("{error:#}")),
         });
     }
     cells
 }
 
-/// A gateway over HTTP, and what `toolyard stdio` is started with in its place.
-struct Gateway {
+/// A gateway over HTTP, and the manifest for `toolyard stdio` instead.
+struct MatrixGateway {
     address: std::net::SocketAddr,
     manifest: PathBuf,
     log: PathBuf,
-    _process: Process,
+    _process: LaunchedProcess,
 }
 
-impl Gateway {
+impl MatrixGateway {
     fn start(name: &str, handlers: &[Value], folder: &Path) -> anyhow::Result<Self> {
         let (manifest, log) =
             (folder.join(format!("{name}.yaml")), folder.join(format!("{name}-gateway.log")));
         std::fs::write(&manifest, manifest_of(handlers)).context("write a manifest")?;
         let args = [OsStr::new("serve"), OsStr::new("-f"), manifest.as_os_str()];
         let args = [&args[..], &["--listen", "127.0.0.1:0"].map(OsStr::new)].concat();
-        let mut process = Process::launch(built("toolyard")?, &args, File::create(&log)?.into())?;
-        let address = process.printed_address().with_context(|| format!("the gateway: {}", end_of(&log)))?;
+        let mut process =
+            LaunchedProcess::launch(sibling_program("toolyard")?, &args, File::create(&log)?.into())?;
+        let address =
+            process.printed_address().with_context(|| format!("the gateway: {}", log_tail(&log)))?;
         Ok(Self { address, manifest, log, _process: process })
     }
 
-    fn door(&self) -> Door<'_> {
-        Door { address: self.address, manifest: &self.manifest, log: &self.log }
+    fn access(&self) -> GatewayAccess<'_> {
+        GatewayAccess { address: self.address, manifest: &self.manifest, log: &self.log }
     }
 }
 
-/// JSON is YAML, too. Nobody is too slow for the first list: a busy machine must not decide what is on it.
+/// JSON is valid YAML. Long timeouts keep a busy machine from shortening the first list.
 fn manifest_of(handlers: &[Value]) -> String {
-    let patience = json!({"firstList": "50s", "connect": "50s", "eraProbe": "10s"});
+    let timeouts = json!({"firstList": "50s", "connect": "50s", "eraProbe": "10s"});
     let process = json!({
         "apiVersion": "toolyard.dev/v1alpha1",
         "kind": "Toolyard",
-        // Whoever has failed comes again as somebody else.
-        "spec": {"timeouts": patience, "limits": {"lanesPerHandler": 64}},
+        // A client that failed is replaced by a new one.
+        "spec": {"timeouts": timeouts, "limits": {"lanesPerHandler": 64}},
     });
     let registry = json!({
         "apiVersion": "omnia.altairalabs.ai/v1alpha1",
@@ -284,9 +308,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_two_clients_or_servers_have_one_name() {
-        let clients: BTreeSet<_> = (0..CLIENTS.len()).map(name_of).collect();
-        let servers: BTreeSet<_> = SUBJECTS.iter().map(|subject| subject.name).collect();
-        assert_eq!((clients.len(), servers.len()), (CLIENTS.len(), SUBJECTS.len()));
+    fn names_of_clients_and_servers_are_unique() {
+        let clients: BTreeSet<_> = (0..CLIENTS.len()).map(client_name).collect();
+        let servers: BTreeSet<_> = SERVERS.iter().map(|subject| subject.name).collect();
+        assert_eq!((clients.len(), servers.len()), (CLIENTS.len(), SERVERS.len()));
     }
 }

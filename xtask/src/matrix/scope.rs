@@ -1,53 +1,57 @@
-//! Which cells have nothing to show, and why: the section of the specification that says so.
+//! Cells without a feature, each with the section of the specification that excludes it.
 
-use super::client::{Kind, Revision};
-use super::feature::Feature;
-use super::server::{Family, Subject};
+use super::client::{ClientKind, McpRevision};
+use super::feature::McpFeature;
+use super::server::{ServerFamily, ServerSpec};
 
-/// Why a feature is not to be had.
-struct Rule {
-    feature: Feature,
-    /// Which clients and servers it is about.
-    applies: fn(Kind, &Subject) -> bool,
+/// A reason why a feature does not apply.
+struct ScopeRule {
+    feature: McpFeature,
+    /// Selects the clients and servers of the rule.
+    applies: fn(ClientKind, &ServerSpec) -> bool,
     /// The section.
-    because: &'static str,
+    reason: &'static str,
 }
 
-const RULES: [Rule; 6] = [
-    Rule {
-        feature: Feature::Elicit,
-        applies: |client, _| client.revision < Revision::V2025_06_18,
-        because: "2025-06-18 § changelog: elicitation is new, so that this client has none",
+const RULES: [ScopeRule; 6] = [
+    ScopeRule {
+        feature: McpFeature::Elicit,
+        applies: |client, _| client.revision < McpRevision::V2025_06_18,
+        reason: "2025-06-18 § changelog: elicitation is new; this client has none",
     },
-    Rule {
-        feature: Feature::Elicit,
-        applies: |_, server| server.revision < Revision::V2025_06_18,
-        because: "2025-06-18 § changelog: elicitation is new, so that this server has none",
+    ScopeRule {
+        feature: McpFeature::Elicit,
+        applies: |_, server| server.revision < McpRevision::V2025_06_18,
+        reason: "2025-06-18 § changelog: elicitation is new; this server has none",
     },
-    Rule {
-        feature: Feature::Task,
-        applies: |client, _| client.revision < Revision::V2025_11_25,
-        because: "2025-11-25 § changelog: tasks are new, so that this client has none",
+    ScopeRule {
+        feature: McpFeature::Task,
+        applies: |client, _| client.revision < McpRevision::V2025_11_25,
+        reason: "2025-11-25 § changelog: tasks are new; this client has none",
     },
-    Rule {
-        feature: Feature::Task,
-        applies: |client, _| client.revision == Revision::V2025_11_25,
-        because: "2025-11-25 § basic/utilities/tasks: experimental, and only where the receiver declares them",
+    ScopeRule {
+        feature: McpFeature::Task,
+        applies: |client, _| client.revision == McpRevision::V2025_11_25,
+        reason: "2025-11-25 § basic/utilities/tasks: experimental, and only if the receiver declares them",
     },
-    Rule {
-        feature: Feature::Task,
-        applies: |_, server| matches!(server.family, Family::Sdk) && !server.revision.is_modern(),
-        because: "2026-07-28 § extensions/tasks: an extension of this revision; the SDK has no older form",
+    ScopeRule {
+        feature: McpFeature::Task,
+        applies: |_, server| matches!(server.family, ServerFamily::Sdk) && !server.revision.is_modern(),
+        reason: "2026-07-28 § extensions/tasks: an extension of this revision; the SDK has no older form",
     },
-    Rule {
-        feature: Feature::Task,
-        applies: |_, server| matches!(server.family, Family::Python),
-        because: "2026-07-28 § extensions/tasks: optional, and the package does not declare it",
+    ScopeRule {
+        feature: McpFeature::Task,
+        applies: |_, server| matches!(server.family, ServerFamily::Python),
+        reason: "2026-07-28 § extensions/tasks: optional, and the package does not declare it",
     },
 ];
 
-/// Why this client cannot have this feature of this server, if it cannot.
-pub(super) fn because(feature: Feature, client: Kind, server: &Subject) -> Option<&'static str> {
+/// Reason why this feature does not apply to this client and server, if it does not.
+pub(super) fn not_applicable_reason(
+    feature: McpFeature,
+    client: ClientKind,
+    server: &ServerSpec,
+) -> Option<&'static str> {
     let rule = RULES.iter().find(|rule| rule.feature == feature && (rule.applies)(client, server))?;
-    Some(rule.because)
+    Some(rule.reason)
 }

@@ -1,137 +1,145 @@
-//! How each family of servers shows each feature, as data.
+//! The steps that exercise each feature, by family of servers.
 //!
-//! `NAME` stands for the name of the client, which is another one for each cell's client: what one of them causes is
-//! told from what another does.
+//! `NAME` stands for the unique name of the client, so that effects of different clients can be told apart.
 
 use serde_json::Value;
 
 /// A call of a tool.
-pub(super) struct Step {
+pub(super) struct ToolStep {
     pub(super) tool: &'static str,
-    /// JSON.
+    /// As JSON.
     pub(super) arguments: &'static str,
-    /// What its text contains.
-    pub(super) says: &'static str,
+    /// Expected part of the text.
+    pub(super) expected_text: &'static str,
 }
 
-impl Step {
+impl ToolStep {
     pub(super) fn arguments(&self, name: &str) -> Value {
         serde_json::from_str(&self.arguments.replace("NAME", name)).unwrap_or_default()
     }
 
-    pub(super) fn says(&self, name: &str) -> String {
-        self.says.replace("NAME", name)
+    pub(super) fn expected_text(&self, name: &str) -> String {
+        self.expected_text.replace("NAME", name)
     }
 }
 
 /// Values that a server offers for the argument of a prompt.
-pub(super) struct Completion {
+pub(super) struct CompletionStep {
     pub(super) prompt: &'static str,
     pub(super) argument: &'static str,
     pub(super) typed: &'static str,
     pub(super) values: &'static [&'static str],
 }
 
-/// A list, and what is told of its changes.
-pub(super) struct List {
-    /// What there is of it: `tools`.
+/// A kind of list, and its notifications.
+pub(super) struct ListKind {
+    /// Its name in methods: `tools`.
     pub(super) kind: &'static str,
-    /// The member that tells one from another.
+    /// The member that identifies an entry.
     pub(super) key: &'static str,
-    /// What a modern client asks to be told.
+    /// The member of a modern subscription.
     pub(super) filter: &'static str,
 }
 
-pub(super) const TOOLS: List = List { kind: "tools", key: "name", filter: "toolsListChanged" };
-pub(super) const RESOURCES: List = List { kind: "resources", key: "uri", filter: "resourcesListChanged" };
+pub(super) const TOOLS: ListKind = ListKind { kind: "tools", key: "name", filter: "toolsListChanged" };
+pub(super) const RESOURCES: ListKind =
+    ListKind { kind: "resources", key: "uri", filter: "resourcesListChanged" };
 
-/// Everything that is done to a server.
-pub(super) struct Script {
-    pub(super) call: Step,
-    pub(super) progress: Step,
-    /// A call that goes on until it is cancelled, and tells of its progress first.
-    pub(super) cancel: Step,
-    /// Tells which calls were cancelled. Where a server does not, what reaches it is looked at.
-    pub(super) cancelled: Option<Step>,
-    pub(super) elicit: Step,
-    pub(super) sample: Step,
-    pub(super) roots: Step,
-    pub(super) log: Step,
-    /// What the log then has.
-    pub(super) logged: &'static str,
-    /// A resource, and what changes it.
+/// The steps for all features.
+pub(super) struct FeatureScript {
+    pub(super) call: ToolStep,
+    pub(super) progress: ToolStep,
+    /// A call that runs until it is cancelled, and first reports progress.
+    pub(super) cancel: ToolStep,
+    /// Returns the cancelled calls. Without this step the traffic to the server is inspected.
+    pub(super) cancelled: Option<ToolStep>,
+    pub(super) elicit: ToolStep,
+    pub(super) sample: ToolStep,
+    pub(super) roots: ToolStep,
+    pub(super) log: ToolStep,
+    /// Expected part of the log message.
+    pub(super) log_text: &'static str,
+    /// A resource, and the call that changes it.
     pub(super) resource: &'static str,
-    pub(super) touch: Step,
-    pub(super) complete: Completion,
-    pub(super) task: Step,
-    /// What makes a list longer, which list, and what is in it then.
-    pub(super) grow: Step,
-    pub(super) list: List,
-    pub(super) grown: &'static str,
+    pub(super) touch: ToolStep,
+    pub(super) complete: CompletionStep,
+    pub(super) task: ToolStep,
+    /// A call that makes a list grow, the list, and its new entry.
+    pub(super) grow: ToolStep,
+    pub(super) list: ListKind,
+    pub(super) new_entry: &'static str,
 }
 
-/// The fixtures, of the SDK and in Python.
-pub(super) const FIXTURE: Script = Script {
-    call: Step { tool: "echo", arguments: r#"{"text": "I am NAME"}"#, says: "I am NAME" },
-    progress: Step { tool: "steps", arguments: "{}", says: "All steps are done." },
-    cancel: Step { tool: "wait", arguments: r#"{"key": "NAME"}"#, says: "" },
-    cancelled: Some(Step { tool: "ended", arguments: "{}", says: "NAME" }),
-    elicit: Step { tool: "ask", arguments: "{}", says: "NAME" },
-    sample: Step { tool: "sample", arguments: "{}", says: "NAME" },
-    roots: Step { tool: "roots", arguments: "{}", says: "file:///NAME" },
-    log: Step { tool: "log", arguments: r#"{"text": "logged for NAME"}"#, says: "Logged." },
-    logged: "logged for NAME",
+/// The fixtures, on our SDK and in Python.
+pub(super) const FIXTURE: FeatureScript = FeatureScript {
+    call: ToolStep { tool: "echo", arguments: r#"{"text": "I am NAME"}"#, expected_text: "I am NAME" },
+    progress: ToolStep { tool: "steps", arguments: "{}", expected_text: "All steps are done." },
+    cancel: ToolStep { tool: "wait", arguments: r#"{"key": "NAME"}"#, expected_text: "" },
+    cancelled: Some(ToolStep { tool: "ended", arguments: "{}", expected_text: "NAME" }),
+    elicit: ToolStep { tool: "ask", arguments: "{}", expected_text: "NAME" },
+    sample: ToolStep { tool: "sample", arguments: "{}", expected_text: "NAME" },
+    roots: ToolStep { tool: "roots", arguments: "{}", expected_text: "file:///NAME" },
+    log: ToolStep { tool: "log", arguments: r#"{"text": "logged for NAME"}"#, expected_text: "Logged." },
+    log_text: "logged for NAME",
     resource: "matrix://note",
-    touch: Step { tool: "touch", arguments: "{}", says: "Touched." },
-    complete: Completion {
+    touch: ToolStep { tool: "touch", arguments: "{}", expected_text: "Touched." },
+    complete: CompletionStep {
         prompt: "greeting",
         argument: "place",
         typed: "par",
         values: &["paris", "park", "party"],
     },
-    task: Step { tool: "job", arguments: "{}", says: "The job is done." },
-    grow: Step { tool: "grow", arguments: r#"{"name": "grown-NAME"}"#, says: "one tool more" },
+    task: ToolStep { tool: "job", arguments: "{}", expected_text: "The job is done." },
+    grow: ToolStep { tool: "grow", arguments: r#"{"name": "grown-NAME"}"#, expected_text: "one tool more" },
     list: TOOLS,
-    grown: "grown-NAME",
+    new_entry: "grown-NAME",
 };
 
-/// npm's `server-everything`. What it toggles is asked for until it is on.
-pub(super) const EVERYTHING: Script = Script {
-    call: Step { tool: "echo", arguments: r#"{"message": "I am NAME"}"#, says: "Echo: I am NAME" },
-    progress: Step {
+/// npm's `server-everything`. Its toggles are called until they are on.
+pub(super) const EVERYTHING: FeatureScript = FeatureScript {
+    call: ToolStep {
+        tool: "echo",
+        arguments: r#"{"message": "I am NAME"}"#,
+        expected_text: "Echo: I am NAME",
+    },
+    progress: ToolStep {
         tool: "trigger-long-running-operation",
         arguments: r#"{"duration": 0.3, "steps": 3}"#,
-        says: "completed",
+        expected_text: "completed",
     },
-    cancel: Step {
+    cancel: ToolStep {
         tool: "trigger-long-running-operation",
         arguments: r#"{"duration": 20, "steps": 200}"#,
-        says: "",
+        expected_text: "",
     },
     cancelled: None,
-    elicit: Step { tool: "trigger-elicitation-request", arguments: "{}", says: "NAME" },
-    sample: Step {
+    elicit: ToolStep { tool: "trigger-elicitation-request", arguments: "{}", expected_text: "NAME" },
+    sample: ToolStep {
         tool: "trigger-sampling-request",
         arguments: r#"{"prompt": "Who are you?"}"#,
-        says: "NAME",
+        expected_text: "NAME",
     },
-    roots: Step { tool: "get-roots-list", arguments: "{}", says: "file:///NAME" },
-    log: Step { tool: "toggle-simulated-logging", arguments: "{}", says: "Started" },
-    logged: "level",
+    roots: ToolStep { tool: "get-roots-list", arguments: "{}", expected_text: "file:///NAME" },
+    log: ToolStep { tool: "toggle-simulated-logging", arguments: "{}", expected_text: "Started" },
+    log_text: "level",
     resource: "demo://resource/static/document/architecture.md",
-    touch: Step { tool: "toggle-subscriber-updates", arguments: "{}", says: "Started" },
-    complete: Completion {
+    touch: ToolStep { tool: "toggle-subscriber-updates", arguments: "{}", expected_text: "Started" },
+    complete: CompletionStep {
         prompt: "completable-prompt",
         argument: "department",
         typed: "S",
         values: &["Sales", "Support"],
     },
-    task: Step { tool: "simulate-research-query", arguments: r#"{"topic": "NAME"}"#, says: "NAME" },
-    grow: Step {
+    task: ToolStep {
+        tool: "simulate-research-query",
+        arguments: r#"{"topic": "NAME"}"#,
+        expected_text: "NAME",
+    },
+    grow: ToolStep {
         tool: "gzip-file-as-resource",
         arguments: r#"{"name": "NAME.gz", "data": "data:text/plain,hello", "outputType": "resourceLink"}"#,
-        says: "",
+        expected_text: "",
     },
     list: RESOURCES,
-    grown: "demo://resource/session/NAME.gz",
+    new_entry: "demo://resource/session/NAME.gz",
 };

@@ -1,4 +1,4 @@
-//! The servers: a table of the matrix each.
+//! The servers: one table of the matrix each.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -10,16 +10,16 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 use serde_json::{Value, json};
 
-use super::client::{Carrier, Revision};
-use super::script::{EVERYTHING, FIXTURE, Script};
-use super::tap::Tap;
-use crate::builds::built;
-use crate::peers::Peers;
-use crate::process::{Process, START_LIMIT};
+use super::client::{MatrixTransport, McpRevision};
+use super::script::{EVERYTHING, FIXTURE, FeatureScript};
+use super::tap::TrafficTap;
+use crate::builds::sibling_program;
+use crate::peers::PeerSoftware;
+use crate::process::{LaunchedProcess, START_LIMIT};
 
-/// Whose software a server is.
+/// The software of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Family {
+pub(super) enum ServerFamily {
     /// npm's `server-everything`, on the TypeScript SDK.
     Everything,
     /// `fixtures/matrix/server.py`, on the Python SDK.
@@ -28,120 +28,136 @@ pub(super) enum Family {
     Sdk,
 }
 
-/// A server, and how it is reached.
+/// A server, its revision and its transport.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Subject {
-    /// The name of its handler.
+pub(super) struct ServerSpec {
+    /// Name of its handler.
     pub(super) name: &'static str,
-    pub(super) family: Family,
-    pub(super) revision: Revision,
-    pub(super) carrier: Carrier,
+    pub(super) family: ServerFamily,
+    pub(super) revision: McpRevision,
+    pub(super) carrier: MatrixTransport,
 }
 
-const fn subject(name: &'static str, family: Family, revision: Revision, carrier: Carrier) -> Subject {
-    Subject { name, family, revision, carrier }
+const fn server_spec(
+    name: &'static str,
+    family: ServerFamily,
+    revision: McpRevision,
+    carrier: MatrixTransport,
+) -> ServerSpec {
+    ServerSpec { name, family, revision, carrier }
 }
 
-pub(super) const SUBJECTS: [Subject; 10] = [
-    subject("everything-stdio", Family::Everything, Revision::V2025_11_25, Carrier::Stdio),
-    subject("everything-sse", Family::Everything, Revision::V2025_11_25, Carrier::Sse),
-    subject("everything-http", Family::Everything, Revision::V2025_11_25, Carrier::Http),
-    subject("python-stdio", Family::Python, Revision::V2026_07_28, Carrier::Stdio),
-    subject("python-http", Family::Python, Revision::V2026_07_28, Carrier::Http),
-    subject("sdk-2024-11-05", Family::Sdk, Revision::V2024_11_05, Carrier::Sse),
-    subject("sdk-2025-03-26", Family::Sdk, Revision::V2025_03_26, Carrier::Http),
-    subject("sdk-2025-06-18", Family::Sdk, Revision::V2025_06_18, Carrier::Http),
-    subject("sdk-2025-11-25", Family::Sdk, Revision::V2025_11_25, Carrier::Http),
-    subject("sdk-2026-07-28", Family::Sdk, Revision::V2026_07_28, Carrier::Http),
+pub(super) const SERVERS: [ServerSpec; 10] = [
+    server_spec(
+        "everything-stdio",
+        ServerFamily::Everything,
+        McpRevision::V2025_11_25,
+        MatrixTransport::Stdio,
+    ),
+    server_spec("everything-sse", ServerFamily::Everything, McpRevision::V2025_11_25, MatrixTransport::Sse),
+    server_spec("everything-http", ServerFamily::Everything, McpRevision::V2025_11_25, MatrixTransport::Http),
+    server_spec("python-stdio", ServerFamily::Python, McpRevision::V2026_07_28, MatrixTransport::Stdio),
+    server_spec("python-http", ServerFamily::Python, McpRevision::V2026_07_28, MatrixTransport::Http),
+    server_spec("sdk-2024-11-05", ServerFamily::Sdk, McpRevision::V2024_11_05, MatrixTransport::Sse),
+    server_spec("sdk-2025-03-26", ServerFamily::Sdk, McpRevision::V2025_03_26, MatrixTransport::Http),
+    server_spec("sdk-2025-06-18", ServerFamily::Sdk, McpRevision::V2025_06_18, MatrixTransport::Http),
+    server_spec("sdk-2025-11-25", ServerFamily::Sdk, McpRevision::V2025_11_25, MatrixTransport::Http),
+    server_spec("sdk-2026-07-28", ServerFamily::Sdk, McpRevision::V2026_07_28, MatrixTransport::Http),
 ];
 
-impl Subject {
-    /// What it is, for people.
+impl ServerSpec {
+    /// Title for the page.
     pub(super) fn title(&self) -> String {
         let software = match self.family {
-            Family::Everything => "npm server-everything",
-            Family::Python => "Python SDK",
-            Family::Sdk => "Toolyard's SDK",
+            ServerFamily::Everything => "npm server-everything",
+            ServerFamily::Python => "Python SDK",
+            ServerFamily::Sdk => "Toolyard's SDK",
         };
         let carrier = match self.carrier {
-            Carrier::Stdio => "stdio",
-            Carrier::Sse => "HTTP+SSE",
-            Carrier::Http => "streamable HTTP",
+            MatrixTransport::Stdio => "stdio",
+            MatrixTransport::Sse => "HTTP+SSE",
+            MatrixTransport::Http => "streamable HTTP",
         };
         format!("{software}, {} over {carrier}", self.revision.name())
     }
 
-    pub(super) const fn script(&self) -> &'static Script {
+    pub(super) const fn script(&self) -> &'static FeatureScript {
         match self.family {
-            Family::Everything => &EVERYTHING,
-            Family::Python | Family::Sdk => &FIXTURE,
+            ServerFamily::Everything => &EVERYTHING,
+            ServerFamily::Python | ServerFamily::Sdk => &FIXTURE,
         }
     }
 }
 
-/// A server that runs, or that the gateway starts.
-pub(super) struct Server {
-    pub(super) subject: Subject,
-    /// The entry of the manifest.
+/// A running server, or one that the gateway starts.
+pub(super) struct MatrixServer {
+    pub(super) subject: ServerSpec,
+    /// Its handler in the manifest.
     pub(super) handler: Value,
-    /// The same server on one connection for all, where it does not have that anyhow.
+    /// The same server with one connection for all clients, unless `handler` has that already.
     pub(super) shared: Option<Value>,
-    /// The same server with a connection for each client, where what it says would not tell whom it is for.
+    /// The same server with a connection per client, if its messages do not name their receiver.
     pub(super) apart: Option<Value>,
-    pub(super) tap: Option<Tap>,
-    _process: Option<Process>,
+    pub(super) tap: Option<TrafficTap>,
+    _process: Option<LaunchedProcess>,
 }
 
-impl Server {
-    pub(super) async fn start(subject: Subject, peers: &Peers, folder: &Path) -> anyhow::Result<Self> {
+impl MatrixServer {
+    pub(super) async fn start(
+        subject: ServerSpec,
+        peers: &PeerSoftware,
+        folder: &Path,
+    ) -> anyhow::Result<Self> {
         let (mut process, mut tap) = (None, None);
         let mut config = match (subject.family, subject.carrier) {
-            (Family::Everything, Carrier::Stdio) => {
-                let said = folder.join(format!("{}.said", subject.name));
-                let line = format!("tee {}.$$ | {}", quoted(&said), everything(peers));
-                tap = Some(Tap::Files(said));
+            (ServerFamily::Everything, MatrixTransport::Stdio) => {
+                let path_prefix = folder.join(format!("{}.input", subject.name));
+                let line = format!("tee {}.$$ | {}", shell_quote(&path_prefix), everything_command(peers));
+                tap = Some(TrafficTap::Files(path_prefix));
                 json!({"transport": "stdio", "command": "sh", "args": ["-c", line]})
             }
-            (Family::Everything, carrier) => {
+            (ServerFamily::Everything, carrier) => {
                 let port = free_port()?;
                 let (word, path) =
-                    if carrier == Carrier::Sse { ("sse", "sse") } else { ("streamableHttp", "mcp") };
-                let line = format!("PORT={port} exec {} {word} > /dev/null 2>&1", everything(peers));
-                process = Some(Process::launch("sh", &["-c", &line].map(OsStr::new), Stdio::null())?);
+                    if carrier == MatrixTransport::Sse { ("sse", "sse") } else { ("streamableHttp", "mcp") };
+                let line = format!("PORT={port} exec {} {word} > /dev/null 2>&1", everything_command(peers));
+                process = Some(LaunchedProcess::launch("sh", &["-c", &line].map(OsStr::new), Stdio::null())?);
                 let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
                 await_listener(address)?;
-                let (address, relay) = Tap::relay(address).await?;
+                let (address, relay) = TrafficTap::relay(address).await?;
                 tap = Some(relay);
-                over_http(carrier, &format!("http://{address}/{path}"))
+                http_config(carrier, &format!("http://{address}/{path}"))
             }
-            (Family::Python, Carrier::Stdio) => {
-                json!({"transport": "stdio", "command": python(peers), "args": [fixture(), "stdio"]})
+            (ServerFamily::Python, MatrixTransport::Stdio) => {
+                json!({"transport": "stdio", "command": python_path(peers), "args": [fixture_path(), "stdio"]})
             }
-            (Family::Python, carrier) => {
-                let script = fixture();
+            (ServerFamily::Python, carrier) => {
+                let script = fixture_path();
                 let args = [script.as_str(), "http"].map(OsStr::new);
-                let (address, server) = launch(python(peers).as_ref(), &args, folder, subject.name)?;
+                let (address, server) = launch(python_path(peers).as_ref(), &args, folder, subject.name)?;
                 process = Some(server);
-                over_http(carrier, &format!("http://{address}/mcp"))
+                http_config(carrier, &format!("http://{address}/mcp"))
             }
-            (Family::Sdk, carrier) => {
+            (ServerFamily::Sdk, carrier) => {
                 let args = [subject.revision.name()].map(OsStr::new);
-                let (address, server) = launch(&built("examples/matrix")?, &args, folder, subject.name)?;
+                let (address, server) =
+                    launch(&sibling_program("examples/matrix")?, &args, folder, subject.name)?;
                 process = Some(server);
-                let path = if carrier == Carrier::Sse { "sse" } else { "mcp" };
-                over_http(carrier, &format!("http://{address}/{path}"))
+                let path = if carrier == MatrixTransport::Sse { "sse" } else { "mcp" };
+                http_config(carrier, &format!("http://{address}/{path}"))
             }
         };
         let (mut shared, mut apart) = (None, None);
         let entry = |config: &Value| json!({"name": subject.name, "type": "mcp", "mcpConfig": config});
-        if subject.family == Family::Everything {
+        if subject.family == ServerFamily::Everything {
             config["lane"] = "shared".into();
             shared = Some(entry(&config));
-            // It lists what asks its client to those only who can be asked, and remembers what it was told.
+            // It lists tools that need client capabilities only to clients that have them, and keeps state per
+            // connection.
             config["lane"] = "client".into();
         }
         let handler = entry(&config);
-        if (subject.family, subject.carrier) == (Family::Python, Carrier::Stdio) {
+        if (subject.family, subject.carrier) == (ServerFamily::Python, MatrixTransport::Stdio) {
             config["lane"] = "client".into();
             apart = Some(entry(&config));
         }
@@ -149,8 +165,8 @@ impl Server {
     }
 }
 
-fn over_http(carrier: Carrier, url: &str) -> Value {
-    let transport = if carrier == Carrier::Sse { "sse" } else { "streamable-http" };
+fn http_config(carrier: MatrixTransport, url: &str) -> Value {
+    let transport = if carrier == MatrixTransport::Sse { "sse" } else { "streamable-http" };
     json!({"transport": transport, "endpoint": url})
 }
 
@@ -159,40 +175,40 @@ fn launch(
     args: &[&OsStr],
     folder: &Path,
     name: &str,
-) -> anyhow::Result<(SocketAddr, Process)> {
+) -> anyhow::Result<(SocketAddr, LaunchedProcess)> {
     let log = File::create(folder.join(format!("{name}.log")))?;
-    let mut server = Process::launch(program, args, log.into())?;
+    let mut server = LaunchedProcess::launch(program, args, log.into())?;
     let address = server.printed_address().with_context(|| name.to_owned())?;
     Ok((address, server))
 }
 
-fn python(peers: &Peers) -> std::path::PathBuf {
+fn python_path(peers: &PeerSoftware) -> std::path::PathBuf {
     peers.folder().join("python/bin/python")
 }
 
-fn fixture() -> String {
+fn fixture_path() -> String {
     crate::root().join("fixtures/matrix/server.py").to_string_lossy().into_owned()
 }
 
-fn everything(peers: &Peers) -> String {
+fn everything_command(peers: &PeerSoftware) -> String {
     let program = peers.folder().join("node_modules/@modelcontextprotocol/server-everything/dist/index.js");
-    format!("{} {}", quoted(&peers.node()), quoted(&program))
+    format!("{} {}", shell_quote(&peers.node()), shell_quote(&program))
 }
 
-/// As a shell has it.
-fn quoted(path: &Path) -> String {
+/// Quotes a path for the shell.
+fn shell_quote(path: &Path) -> String {
     format!("'{}'", path.to_string_lossy().replace('\'', r"'\''"))
 }
 
-/// A port on which nobody listened a moment ago: this server cannot choose one by itself.
+/// A port that was free a moment ago: this server cannot choose one itself.
 fn free_port() -> anyhow::Result<u16> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }
 
 fn await_listener(address: SocketAddr) -> anyhow::Result<()> {
-    let begun = Instant::now();
+    let started = Instant::now();
     while std::net::TcpStream::connect(address).is_err() {
-        ensure!(begun.elapsed() < START_LIMIT, "nobody listens on {address}");
+        ensure!(started.elapsed() < START_LIMIT, "nothing listens on {address}");
         std::thread::sleep(Duration::from_millis(20));
     }
     Ok(())

@@ -1,35 +1,35 @@
-//! What was seen, as Markdown.
+//! The results as Markdown.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 
-use super::client::Kind;
-use super::feature::Feature;
+use super::client::ClientKind;
+use super::feature::McpFeature;
 
-/// What is in a cell.
+/// The content of a cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Cell {
-    Seen,
-    /// There is nothing to see, by this section.
-    Nothing(&'static str),
-    /// What was seen instead.
+pub(super) enum MatrixCell {
+    Passed,
+    /// Excluded by this section of the specification.
+    NotApplicable(&'static str),
+    /// The failure.
     Failed(String),
 }
 
-/// One server, seen by all clients.
-pub(super) struct Table {
+/// One server with all clients.
+pub(super) struct MatrixTable {
     pub(super) title: String,
-    pub(super) heads: Vec<String>,
-    pub(super) rows: Vec<(Kind, Vec<Cell>)>,
+    pub(super) columns: Vec<String>,
+    pub(super) rows: Vec<(ClientKind, Vec<MatrixCell>)>,
 }
 
-impl Table {
-    /// What failed: a line for each reason, with the clients that have met it.
+impl MatrixTable {
+    /// The failures: a line per reason, with its clients.
     pub(super) fn failures(&self) -> Vec<String> {
         let mut failures: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();
         for (client, cells) in &self.rows {
-            for (head, cell) in self.heads.iter().zip(cells) {
-                if let Cell::Failed(why) = cell {
+            for (head, cell) in self.columns.iter().zip(cells) {
+                if let MatrixCell::Failed(why) = cell {
                     failures.entry((head, why)).or_default().push(client.to_string());
                 }
             }
@@ -42,12 +42,12 @@ impl Table {
 }
 
 /// The names of all features.
-pub(super) fn features() -> Vec<String> {
-    Feature::ALL.iter().map(Feature::to_string).collect()
+pub(super) fn feature_names() -> Vec<String> {
+    McpFeature::ALL.iter().map(McpFeature::to_string).collect()
 }
 
-/// All tables, and below them what their notes say.
-pub(super) fn document(tables: &[Table]) -> String {
+/// All tables, followed by their notes.
+pub(super) fn document(tables: &[MatrixTable]) -> String {
     let mut notes = Vec::new();
     let mut text = String::new();
     for table in tables {
@@ -63,27 +63,27 @@ pub(super) fn document(tables: &[Table]) -> String {
     text
 }
 
-fn write_table(text: &mut String, table: &Table, notes: &mut Vec<&'static str>) -> fmt::Result {
+fn write_table(text: &mut String, table: &MatrixTable, notes: &mut Vec<&'static str>) -> fmt::Result {
     writeln!(text, "\n## {}\n", table.title)?;
-    writeln!(text, "| client | {} |", table.heads.join(" | "))?;
-    writeln!(text, "|{}", " --- |".repeat(table.heads.len() + 1))?;
+    writeln!(text, "| client | {} |", table.columns.join(" | "))?;
+    writeln!(text, "|{}", " --- |".repeat(table.columns.len() + 1))?;
     for (client, cells) in &table.rows {
-        let cells: Vec<_> = cells.iter().map(|cell| shown(cell, notes)).collect();
+        let cells: Vec<_> = cells.iter().map(|cell| cell_text(cell, notes)).collect();
         writeln!(text, "| {client} | {} |", cells.join(" | "))?;
     }
     Ok(())
 }
 
-fn shown(cell: &Cell, notes: &mut Vec<&'static str>) -> String {
+fn cell_text(cell: &MatrixCell, notes: &mut Vec<&'static str>) -> String {
     match cell {
-        Cell::Seen => "ok".to_owned(),
-        Cell::Nothing(because) => {
-            let place = notes.iter().position(|note| note == because).unwrap_or_else(|| {
+        MatrixCell::Passed => "ok".to_owned(),
+        MatrixCell::NotApplicable(because) => {
+            let index = notes.iter().position(|note| note == because).unwrap_or_else(|| {
                 notes.push(because);
                 notes.len() - 1
             });
-            format!("n/a ({})", place + 1)
+            format!("n/a ({})", index + 1)
         }
-        Cell::Failed(_) => "FAILED".to_owned(),
+        MatrixCell::Failed(_) => "FAILED".to_owned(),
     }
 }

@@ -1,4 +1,4 @@
-//! Peers from Debian: unpacked into a folder, so that neither root nor a service is needed.
+//! Peers from Debian, unpacked into a folder, so that neither root nor a service is needed.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,17 +8,17 @@ use tempfile::TempDir;
 
 use crate::process;
 
-/// The packages, whose programs are found below `debian/usr` of the peers' folder.
+/// The packages. Their programs are below `debian/usr` of the peers' folder.
 pub(super) const PACKAGES: [&str; 3] = [
-    // `promtool`, which judges metrics and rules.
+    // `promtool`, which validates metrics and rules.
     "prometheus",
-    // A service that is called for real, and what the API server of Kubernetes keeps its objects in.
+    // A real service as an upstream, and the storage of the API server of Kubernetes.
     "etcd-server",
-    // The description of another one, which `system` installs.
+    // The OpenAPI document of Alertmanager, which `system` installs.
     "golang-github-prometheus-alertmanager-dev",
 ];
 
-/// Downloads and unpacks the peers, as the system's sources have them now.
+/// Downloads and unpacks the peers, in the versions of the system's package sources.
 pub(super) fn install(peers: &Path) -> anyhow::Result<()> {
     unpack(&PACKAGES, &peers.join("debian"))
 }
@@ -36,11 +36,11 @@ pub(super) fn unpack(packages: &[&str], to: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The one file in a folder with this end.
-pub(super) fn find(folder: &Path, end: &str) -> anyhow::Result<PathBuf> {
+/// The only file in a folder with this extension.
+pub(super) fn find_by_extension(folder: &Path, end: &str) -> anyhow::Result<PathBuf> {
     let mut files = files(folder)?.into_iter();
-    let found = files.find(|file| file.extension().is_some_and(|found| found == end));
-    found.with_context(|| format!("no .{end} in {}", folder.display()))
+    let file = files.find(|file| file.extension().is_some_and(|extension| extension == end));
+    file.with_context(|| format!("no .{end} in {}", folder.display()))
 }
 
 fn files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {

@@ -1,5 +1,5 @@
-//! The API server of Kubernetes. No registry has the program, so it is built from Debian's own source package, with
-//! Debian's Go: once a machine, which takes some minutes, and kept outside of the repository.
+//! The API server of Kubernetes. No registry has its program, so it is built from Debian's source package with Debian's
+//! Go: once per machine, in some minutes, and cached outside of the repository.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -11,17 +11,17 @@ use tempfile::TempDir;
 use super::debian;
 use crate::process;
 
-/// What Debian 12 has. It is the version that the server says it is, too.
+/// The version in Debian 12, which the server also reports.
 const VERSION: &str = "1.20.2";
 
 const PROGRAM: &str = "kube-apiserver";
 
-/// The Go that this version is built with, and a library of which the source package has a version that does not
-/// work with it: the server would end at the first custom resource.
+/// The Go for this version, and a library whose vendored copy does not work with this Go: the server would crash at the
+/// first custom resource.
 const PACKAGES: [&str; 3] = ["golang-1.19-go", "golang-1.19-src", "golang-github-modern-go-reflect2-dev"];
 const LIBRARY: &str = "github.com/modern-go/reflect2";
 
-/// Sees to it that the peers have the program.
+/// Installs the program among the peers.
 pub(super) fn install(peers: &Path) -> anyhow::Result<()> {
     let link = peers.join("kubernetes").join(PROGRAM);
     if link.exists() {
@@ -33,13 +33,13 @@ pub(super) fn install(peers: &Path) -> anyhow::Result<()> {
         std::fs::create_dir_all(&cache).with_context(|| format!("create {}", cache.display()))?;
         build(&cache).with_context(|| {
             format!(
-                "build {PROGRAM} {VERSION} from Debian's source package; or put one at {}",
+                "build {PROGRAM} {VERSION} from Debian's source package; alternatively, put the program at {}",
                 program.display()
             )
         })?;
     }
     std::fs::create_dir_all(peers.join("kubernetes")).context("create a folder")?;
-    // One that leads nowhere may be there.
+    // A dangling link may exist.
     std::fs::remove_file(&link).ok();
     std::os::unix::fs::symlink(&program, &link).with_context(|| format!("link {}", link.display()))
 }
@@ -53,19 +53,19 @@ fn cache(peers: &Path) -> PathBuf {
 }
 
 fn build(cache: &Path) -> anyhow::Result<()> {
-    println!("building {PROGRAM} {VERSION}: once a machine, some minutes");
-    // In the folder that the program goes to, so that it can be moved there in one step.
+    println!("building {PROGRAM} {VERSION}: some minutes, once per machine");
+    // On the file system of the cache, so that the program can be moved there atomically.
     let folder = TempDir::new_in(cache).context("create a folder for the build")?;
     let folder = folder.path();
     debian::unpack(&PACKAGES, folder)?;
     let source = fetch_source(folder)?;
     replace_library(folder, &source)?;
     process::run(&mut make(folder, &source)?)?;
-    let built = source.join("_output/bin").join(PROGRAM);
-    std::fs::rename(&built, cache.join(PROGRAM)).with_context(|| format!("keep {}", built.display()))
+    let program = source.join("_output/bin").join(PROGRAM);
+    std::fs::rename(&program, cache.join(PROGRAM)).with_context(|| format!("move {}", program.display()))
 }
 
-/// The unpacked sources. The system's own lists of packages stay as they are.
+/// Fetches and unpacks the sources. The system's own package lists stay unchanged.
 fn fetch_source(folder: &Path) -> anyhow::Result<PathBuf> {
     let sources = folder.join("apt/sources");
     std::fs::create_dir_all(&sources).context("create a folder")?;
@@ -73,14 +73,14 @@ fn fetch_source(folder: &Path) -> anyhow::Result<PathBuf> {
     std::fs::create_dir_all(folder.join("apt/cache/archives/partial")).context("create a folder")?;
     write_sources(Path::new("/etc/apt"), &sources)?;
 
-    // A source of somebody else may have no source packages, which is no concern of ours.
+    // A third-party repository without source packages is no error.
     let update = apt_get(folder).arg("update").status().context("start apt-get")?;
     process::run(apt_get(folder).current_dir(folder).args(["source", "--download-only", "kubernetes"]))
         .with_context(|| format!("fetch the source package (apt-get update ended with {update})"))?;
-    let description = debian::find(folder, "dsc")?;
+    let description = debian::find_by_extension(folder, "dsc")?;
     ensure!(
         description.to_string_lossy().contains(VERSION),
-        "the system has another version of it: {}",
+        "the system has another version: {}",
         description.display()
     );
     let source = folder.join("source");
@@ -90,9 +90,9 @@ fn fetch_source(folder: &Path) -> anyhow::Result<PathBuf> {
     Ok(source)
 }
 
-/// As the system's apt, with lists and a cache of its own, and the sources that stand beside them.
+/// The system's apt, with package lists, a cache and sources of its own.
 fn apt_get(folder: &Path) -> Command {
-    let place = |option: &str, path: &str| {
+    let option_path = |option: &str, path: &str| {
         let mut setting = OsString::from(format!("{option}="));
         setting.push(folder.join(path));
         setting
@@ -104,12 +104,12 @@ fn apt_get(folder: &Path) -> Command {
         ("Dir::State::lists", "apt/lists"),
         ("Dir::Cache", "apt/cache"),
     ] {
-        apt.arg("-o").arg(place(option, path));
+        apt.arg("-o").arg(option_path(option, path));
     }
     apt
 }
 
-/// Writes the sources that apt is configured with, as sources of source packages.
+/// Writes the system's package sources as sources of source packages.
 fn write_sources(apt: &Path, to: &Path) -> anyhow::Result<()> {
     let parts = std::fs::read_dir(apt.join("sources.list.d")).into_iter().flatten();
     let parts = parts.filter_map(|entry| Some(entry.ok()?.path()));
@@ -117,14 +117,14 @@ fn write_sources(apt: &Path, to: &Path) -> anyhow::Result<()> {
         let is_read = file.extension().is_some_and(|end| end == "list" || end == "sources");
         let (Some(name), Ok(text)) = (file.file_name(), std::fs::read_to_string(&file)) else { continue };
         if is_read {
-            std::fs::write(to.join(name), of_sources(&text)).context("write a list of sources")?;
+            std::fs::write(to.join(name), as_source_lists(&text)).context("write a list of sources")?;
         }
     }
     Ok(())
 }
 
-/// Both forms that apt has: a line for each source, and paragraphs.
-fn of_sources(text: &str) -> String {
+/// Converts both formats of apt: one line per source, and paragraphs.
+fn as_source_lists(text: &str) -> String {
     let line = |line: &str| match line.split_once(char::is_whitespace) {
         Some(("deb", rest)) => format!("deb-src {rest}\n"),
         Some(("Types:", _)) => "Types: deb-src\n".to_owned(),
@@ -134,21 +134,21 @@ fn of_sources(text: &str) -> String {
 }
 
 fn replace_library(folder: &Path, source: &Path) -> anyhow::Result<()> {
-    let theirs = source.join("vendor").join(LIBRARY);
-    let debians = folder.join("usr/share/gocode/src").join(LIBRARY);
-    std::fs::remove_dir_all(&theirs).with_context(|| format!("remove {}", theirs.display()))?;
-    std::fs::rename(&debians, &theirs).with_context(|| format!("replace {}", theirs.display()))
+    let vendored = source.join("vendor").join(LIBRARY);
+    let packaged = folder.join("usr/share/gocode/src").join(LIBRARY);
+    std::fs::remove_dir_all(&vendored).with_context(|| format!("remove {}", vendored.display()))?;
+    std::fs::rename(&packaged, &vendored).with_context(|| format!("replace {}", vendored.display()))
 }
 
-/// The build that the package's own rules describe: it wants its sources at a certain place of a folder for Go.
+/// The build of the package's own rules, which expects its sources at a certain place in a Go folder.
 fn make(folder: &Path, source: &Path) -> anyhow::Result<Command> {
-    let place = source.join(".go/src/k8s.io");
-    std::fs::create_dir_all(&place).with_context(|| format!("create {}", place.display()))?;
-    std::os::unix::fs::symlink("../../..", place.join("kubernetes")).context("link the sources")?;
+    let build_path = source.join(".go/src/k8s.io");
+    std::fs::create_dir_all(&build_path).with_context(|| format!("create {}", build_path.display()))?;
+    std::os::unix::fs::symlink("../../..", build_path.join("kubernetes")).context("link the sources")?;
     let go = folder.join("usr/lib/go-1.19");
     let path = std::env::var_os("PATH").unwrap_or_default();
     let path = std::env::join_paths([go.join("bin")].into_iter().chain(std::env::split_paths(&path)))?;
-    // Others want the machine, too.
+    // Leave the processor to other processes first.
     let mut make = Command::new("nice");
     make.args(["make", "--silent", &format!("WHAT=cmd/{PROGRAM}")]).current_dir(source);
     make.env("PATH", path).env("GOROOT", go).env("GOPATH", source.join(".go"));
@@ -162,8 +162,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sources_of_packages_become_sources_of_source_packages() {
-        let check = |text, expected| assert_eq!(of_sources(text), expected, "{text}");
+    fn package_sources_become_source_package_sources() {
+        let check = |text, expected| assert_eq!(as_source_lists(text), expected, "{text}");
         check("deb http://a/debian bookworm main\n", "deb-src http://a/debian bookworm main\n");
         check("deb\t[x=y] http://a b c\n# deb d", "deb-src [x=y] http://a b c\n# deb d\n");
         check("deb-src http://a b c\n", "deb-src http://a b c\n");

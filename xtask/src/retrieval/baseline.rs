@@ -1,33 +1,33 @@
-//! Okapi BM25, plain and tuned: what our ranker is measured against. It is the same as in the Python program that lies beside the
-//! sets, and shares nothing with our ranker but the stemmer.
+//! Okapi BM25, plain and tuned: the baseline of our ranker. It equals the Python program beside the sets, and shares
+//! nothing with our ranker but the stemmer.
 
 use std::collections::{BTreeMap, HashMap};
 
 use frostem::{Algorithm, Stemmer};
 
-use super::sets::Tool;
+use super::sets::CatalogTool;
 
 const K1: f64 = 1.5;
 const B: f64 = 0.75;
 
-const STOP: &str = "a an the of to in for and or on at by with from is are be was were it its this that these those as i me my we our you \
+const STOP_WORDS: &str = "a an the of to in for and or on at by with from is are be was were it its this that these those as i me my we our you \
     your can could would will shall should do does did have has had not no if then than so such into about all any some more most \
     please want need like also what which who how when where there here up out am im";
 
-/// What is read of a tool, and how.
-pub(super) enum Reading {
-    /// Name and description, in words as they are.
+/// The indexed text of a tool.
+pub(super) enum BaselineReading {
+    /// Name and description, as plain words.
     Plain,
-    /// Identifiers split, stop words left out, stems; and its server and parameters, too.
+    /// Also server and parameters; identifiers split, stop words removed, words stemmed.
     Tuned(Stemmer),
 }
 
-impl Reading {
+impl BaselineReading {
     pub(super) fn tuned() -> Self {
         Self::Tuned(Stemmer::new(Algorithm::English))
     }
 
-    fn text(&self, tool: &Tool) -> String {
+    fn text(&self, tool: &CatalogTool) -> String {
         let mut text = format!("{} {}", tool.name, tool.description());
         if let Self::Tuned(_) = self {
             text += &format!(" {}", tool.server());
@@ -42,8 +42,8 @@ impl Reading {
         match self {
             Self::Plain => words(text, |char| char.is_alphanumeric() || char == '_'),
             Self::Tuned(stemmer) => {
-                let mut words = words(&split(text), char::is_alphanumeric);
-                words.retain(|word| !STOP.split_whitespace().any(|stop| stop == word));
+                let mut words = words(&split_identifiers(text), char::is_alphanumeric);
+                words.retain(|word| !STOP_WORDS.split_whitespace().any(|stop| stop == word));
                 words.iter().map(|word| stemmer.stem(word).into_owned()).collect()
             }
         }
@@ -56,8 +56,8 @@ fn words(text: &str, is_in_word: impl Fn(char) -> bool) -> Vec<String> {
     words.map(str::to_owned).collect()
 }
 
-/// With blanks where a word begins within an identifier: `get User`, `HTTP Server`.
-fn split(text: &str) -> String {
+/// Inserts a blank where a word begins within an identifier: `get User`, `HTTP Server`.
+fn split_identifiers(text: &str) -> String {
     let chars: Vec<char> = text.chars().collect();
     let mut split = String::new();
     for (at, char) in chars.iter().enumerate() {
@@ -74,17 +74,17 @@ fn split(text: &str) -> String {
     split
 }
 
-/// Tools, as BM25 knows them.
-pub(super) struct Bm25<'t> {
-    reading: Reading,
-    tools: &'t [Tool],
+/// A BM25 index of tools.
+pub(super) struct BaselineBm25<'t> {
+    reading: BaselineReading,
+    tools: &'t [CatalogTool],
     lengths: Vec<f64>,
     mean_length: f64,
     postings: HashMap<String, Vec<(usize, f64)>>,
 }
 
-impl<'t> Bm25<'t> {
-    pub(super) fn new(reading: Reading, tools: &'t [Tool]) -> Self {
+impl<'t> BaselineBm25<'t> {
+    pub(super) fn new(reading: BaselineReading, tools: &'t [CatalogTool]) -> Self {
         let mut postings: HashMap<String, Vec<(usize, f64)>> = HashMap::new();
         let mut lengths = Vec::new();
         for (at, tool) in tools.iter().enumerate() {
@@ -100,7 +100,7 @@ impl<'t> Bm25<'t> {
         Self { reading, tools, lengths, mean_length, postings }
     }
 
-    /// The ids of the tools that fit best. A word that is said twice counts twice.
+    /// The IDs of the best tools. A repeated word of the query counts repeatedly.
     pub(super) fn rank(&self, query: &str, limit: usize) -> Vec<String> {
         let mut scores: BTreeMap<usize, f64> = BTreeMap::new();
         for term in self.reading.terms(query) {
@@ -123,16 +123,16 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(reading: &Reading, text: &str, expected: &str) {
+    fn check(reading: &BaselineReading, text: &str, expected: &str) {
         assert_eq!(reading.terms(text).join(" "), expected);
     }
 
-    /// As the Python program reads them.
+    /// The same terms as in the Python program.
     #[test]
-    fn texts_are_read_as_in_python() {
-        check(&Reading::Plain, "getUserByID get_user, x2", "getuserbyid get_user x2");
-        check(&Reading::tuned(), "getUserByID get_users", "get user id get user");
-        check(&Reading::tuned(), "HTTPServer k8sPod", "http server k8s pod");
-        check(&Reading::tuned(), "What is the forecasting of this?", "forecast");
+    fn terms_equal_those_of_the_python_program() {
+        check(&BaselineReading::Plain, "getUserByID get_user, x2", "getuserbyid get_user x2");
+        check(&BaselineReading::tuned(), "getUserByID get_users", "get user id get user");
+        check(&BaselineReading::tuned(), "HTTPServer k8sPod", "http server k8s pod");
+        check(&BaselineReading::tuned(), "What is the forecasting of this?", "forecast");
     }
 }

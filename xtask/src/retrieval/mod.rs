@@ -1,6 +1,6 @@
-//! `cargo xtask retrieval`: how well tools are found, on catalogs and queries of others, and how fast.
+//! `cargo xtask retrieval`: quality and speed of the tool search, on public catalogs and queries.
 //!
-//! The sets are not part of the repository: they lie where `TOOLYARD_CORPORA` says.
+//! The sets are not part of the repository; `TOOLYARD_CORPORA` names their folder.
 
 mod ablation;
 mod baseline;
@@ -16,62 +16,63 @@ use std::process::Command;
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
-use toolyard_rank::Lexicon;
+use toolyard_rank::SearchLexicon;
 
-use self::rankers::Compared;
-use self::timing::Timing;
+use self::rankers::RankerComparison;
+use self::timing::RetrievalTiming;
 use crate::process;
 
-/// Where the sets are.
-const VARIABLE: &str = "TOOLYARD_CORPORA";
+/// Variable with the folder of the sets.
+const CORPORA_VARIABLE: &str = "TOOLYARD_CORPORA";
 
-/// What `cargo xtask retrieval` takes.
+/// Arguments of `cargo xtask retrieval`.
 #[derive(clap::Args)]
-pub(crate) struct Args {
-    /// Write what is seen to `docs/retrieval.md`, with what `--ablate` sees
+pub(crate) struct RetrievalArgs {
+    /// Write the results to `docs/retrieval.md`, including those of `--ablate`
     #[arg(long)]
     write: bool,
-    /// Show what each step of the ranking is worth, and what constants reach that were chosen on other data
+    /// Show the value of each step of the ranking, and the results of constants chosen on other data
     #[arg(long)]
     ablate: bool,
 }
 
-/// Measures in an optimised build, if the sets are there.
-pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+/// Measures in an optimised build, if the sets are available.
+pub(crate) fn run(args: &RetrievalArgs) -> anyhow::Result<()> {
     let Some(corpora) = corpora()? else { return Ok(()) };
     if cfg!(debug_assertions) {
         return crate::builds::rerun_optimised();
     }
-    measured(args, &corpora)
+    measure(args, &corpora)
 }
 
-/// The same, as a part of all tests.
+/// As [`run`], for `cargo xtask test`.
 pub(crate) fn check() -> anyhow::Result<()> {
     match corpora()? {
-        Some(_) => process::run(Command::new(crate::builds::optimised()?).arg("retrieval")),
+        Some(_) => process::run(Command::new(crate::builds::build_optimised()?).arg("retrieval")),
         None => Ok(()),
     }
 }
 
-/// Where the sets are. Not to have them is no failure, but it is said; to name a folder that is not there is one.
+/// The folder of the sets. An unset variable skips them with a message; a missing folder is an error.
 fn corpora() -> anyhow::Result<Option<PathBuf>> {
-    let Some(folder) = std::env::var_os(VARIABLE).filter(|folder| !folder.is_empty()) else {
-        println!("no query was asked: {VARIABLE} does not say where they are");
+    let Some(folder) = std::env::var_os(CORPORA_VARIABLE).filter(|folder| !folder.is_empty()) else {
+        println!("skipped retrieval: {CORPORA_VARIABLE} is not set");
         return Ok(None);
     };
     let folder = PathBuf::from(folder);
     let sets = folder.join("retrieval");
-    ensure!(sets.is_dir(), "{VARIABLE}: there is no folder {}", sets.display());
+    ensure!(sets.is_dir(), "{CORPORA_VARIABLE}: no folder {}", sets.display());
     Ok(Some(folder))
 }
 
-fn measured(args: &Args, corpora: &Path) -> anyhow::Result<()> {
-    let sets = sets::all(&corpora.join("retrieval"))?;
-    let lexicon = Arc::new(Lexicon::english());
+fn measure(args: &RetrievalArgs, corpora: &Path) -> anyhow::Result<()> {
+    let sets = sets::read_sets(&corpora.join("retrieval"))?;
+    let lexicon = Arc::new(SearchLexicon::english());
     let indexed: Vec<_> = sets.iter().map(|set| (set, rankers::index(set, &lexicon))).collect();
-    let compared = indexed.iter().map(|(set, index)| (set.name.clone(), Compared::on(set, index)));
-    let all: Vec<(String, Compared)> = compared.collect();
-    let timing = Timing::of(corpora, &sets, &lexicon)?;
+    let compared =
+        indexed.iter().map(|(set, index)| (set.name.clone(), RankerComparison::measure(set, index)));
+    let all: Vec<(String, RankerComparison)> = compared.collect();
+    let timing = RetrievalTiming::measure(corpora, &sets, &lexicon)?;
     let tools: Vec<usize> = sets.iter().map(|set| set.tools.len()).collect();
     let queries: Vec<usize> = sets.iter().map(|set| set.queries.len()).collect();
     let mut page = include_str!("head.md").to_owned();
@@ -86,5 +87,5 @@ fn measured(args: &Args, corpora: &Path) -> anyhow::Result<()> {
     if args.write {
         std::fs::write(crate::root().join("docs/retrieval.md"), &page).context("write the page")?;
     }
-    goals::ensure_reached(&all)
+    goals::ensure_met(&all)
 }

@@ -3,63 +3,65 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use toolyard_rank::{Bm25Ranker, Bm25Texts, Change, Index, Lexicon, Ranking};
+use toolyard_rank::{Bm25Ranker, Bm25Texts, IndexChange, RankingWeights, SearchLexicon, ToolIndex};
 
-use super::baseline::{Bm25, Reading};
-use super::figures::{RANKS, Reached};
-use super::sets::{Set, Tool};
+use super::baseline::{BaselineBm25, BaselineReading};
+use super::figures::{MAX_RANK, SetFigures};
+use super::sets::{CatalogTool, RetrievalSet};
 
-/// Each ranker on one set.
-pub(super) struct Compared {
-    pub(super) rockbot: Reached,
-    pub(super) plain: Reached,
-    pub(super) tuned: Reached,
-    pub(super) ours: Reached,
+/// The figures of each ranker on one set.
+pub(super) struct RankerComparison {
+    pub(super) rockbot: SetFigures,
+    pub(super) plain: SetFigures,
+    pub(super) tuned: SetFigures,
+    pub(super) ours: SetFigures,
 }
 
-impl Compared {
-    pub(super) fn on(set: &Set, index: &Index) -> Self {
-        let plain = Bm25::new(Reading::Plain, &set.tools);
-        let tuned = Bm25::new(Reading::tuned(), &set.tools);
+impl RankerComparison {
+    pub(super) fn measure(set: &RetrievalSet, index: &ToolIndex) -> Self {
+        let plain = BaselineBm25::new(BaselineReading::Plain, &set.tools);
+        let tuned = BaselineBm25::new(BaselineReading::tuned(), &set.tools);
         Self {
             rockbot: rockbot(set),
-            plain: Reached::on(set, |query| plain.rank(query, RANKS)),
-            tuned: Reached::on(set, |query| tuned.rank(query, RANKS)),
+            plain: SetFigures::measure(set, |query| plain.rank(query, MAX_RANK)),
+            tuned: SetFigures::measure(set, |query| tuned.rank(query, MAX_RANK)),
             ours: ours(set, index),
         }
     }
 }
 
-/// The ranker that agents of RockBot have, over names and descriptions.
-fn rockbot(set: &Set) -> Reached {
-    let text = |tool: &Tool| format!("{} {}", tool.name, tool.description());
+/// The ranker of RockBot's agents, over names and descriptions.
+fn rockbot(set: &RetrievalSet) -> SetFigures {
+    let text = |tool: &CatalogTool| format!("{} {}", tool.name, tool.description());
     let texts = Bm25Texts::new(set.tools.iter().map(text));
-    Reached::on(set, |query| {
+    SetFigures::measure(set, |query| {
         let scores = texts.scores(&Bm25Ranker::default(), query);
         let mut ranked: Vec<_> = set.tools.iter().zip(scores).filter(|(_, score)| *score > 0.0).collect();
         ranked.sort_by(|(_, one), (_, other)| other.total_cmp(one));
-        ranked.iter().take(RANKS).map(|(tool, _)| tool.id.clone()).collect()
+        ranked.iter().take(MAX_RANK).map(|(tool, _)| tool.id.clone()).collect()
     })
 }
 
 /// Our ranker.
-pub(super) fn ours(set: &Set, index: &Index) -> Reached {
-    Reached::on(set, |query| index.search(query, RANKS).iter().map(|hit| hit.key.to_string()).collect())
+pub(super) fn ours(set: &RetrievalSet, index: &ToolIndex) -> SetFigures {
+    SetFigures::measure(set, |query| {
+        index.search(query, MAX_RANK).iter().map(|hit| hit.key.to_string()).collect()
+    })
 }
 
-/// The tools of a set, for our ranker.
-pub(super) fn index(set: &Set, lexicon: &Arc<Lexicon>) -> Index {
-    let mut servers: BTreeMap<&str, Vec<toolyard_rank::Tool>> = BTreeMap::new();
+/// The index of a set, for our ranker.
+pub(super) fn index(set: &RetrievalSet, lexicon: &Arc<SearchLexicon>) -> ToolIndex {
+    let mut servers: BTreeMap<&str, Vec<toolyard_rank::ToolDocument>> = BTreeMap::new();
     for tool in &set.tools {
-        servers.entry(tool.server()).or_default().push(as_ranked(tool, tool.id.clone()));
+        servers.entry(tool.server()).or_default().push(to_ranked_tool(tool, tool.id.clone()));
     }
-    let put = |(server, tools): (&str, _)| Change::Put { server: server.to_owned(), tools };
-    Index::new(Arc::clone(lexicon), Ranking::default()).apply(servers.into_iter().map(put))
+    let put = |(server, tools): (&str, _)| IndexChange::Put { server: server.to_owned(), tools };
+    ToolIndex::new(Arc::clone(lexicon), RankingWeights::default()).apply(servers.into_iter().map(put))
 }
 
-/// A tool, as our ranker is told of it.
-pub(super) fn as_ranked(tool: &Tool, key: String) -> toolyard_rank::Tool {
-    toolyard_rank::Tool {
+/// Converts a tool for our ranker.
+pub(super) fn to_ranked_tool(tool: &CatalogTool, key: String) -> toolyard_rank::ToolDocument {
+    toolyard_rank::ToolDocument {
         key,
         name: tool.name.clone(),
         title: None,

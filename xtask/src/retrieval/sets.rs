@@ -1,4 +1,4 @@
-//! The sets: tools, queries, and which tools each query asks for.
+//! The sets: tools, queries, and the relevant tools of each query.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,20 +7,20 @@ use anyhow::{Context, ensure};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// Deeper parameters are not read.
-const DEEPEST: usize = 3;
+/// Maximum depth of the parameters that are read.
+const MAX_DEPTH: usize = 3;
 
 /// A set.
-pub(super) struct Set {
+pub(super) struct RetrievalSet {
     pub(super) name: String,
-    pub(super) tools: Vec<Tool>,
-    pub(super) queries: Vec<Query>,
+    pub(super) tools: Vec<CatalogTool>,
+    pub(super) queries: Vec<RetrievalQuery>,
 }
 
 /// A tool of a set, or of a server.
 #[derive(Deserialize)]
-pub(super) struct Tool {
-    /// What queries call it.
+pub(super) struct CatalogTool {
+    /// Its ID in queries.
     #[serde(default)]
     pub(super) id: String,
     #[serde(default)]
@@ -34,13 +34,13 @@ pub(super) struct Tool {
 
 /// A query.
 #[derive(Deserialize)]
-pub(super) struct Query {
+pub(super) struct RetrievalQuery {
     pub(super) text: String,
-    /// What it needs: one tool of each group.
+    /// The relevant tools: one of each group is needed.
     pub(super) relevant: Vec<Vec<String>>,
 }
 
-impl Tool {
+impl CatalogTool {
     pub(super) fn server(&self) -> &str {
         self.server.as_deref().unwrap_or_default()
     }
@@ -49,7 +49,7 @@ impl Tool {
         self.description.as_deref().unwrap_or_default()
     }
 
-    /// Its parameters, and what is said of each.
+    /// Its parameters and their descriptions.
     pub(super) fn parameters(&self) -> Vec<(String, String)> {
         let mut parameters = Vec::new();
         read_parameters(&self.input_schema, 0, &mut parameters);
@@ -61,62 +61,62 @@ fn read_parameters(schema: &Value, depth: usize, into: &mut Vec<(String, String)
     for (name, schema) in schema["properties"].as_object().into_iter().flat_map(Map::iter) {
         let description = schema["description"].as_str().unwrap_or_default();
         into.push((name.clone(), description.to_owned()));
-        if depth < DEEPEST {
+        if depth < MAX_DEPTH {
             read_parameters(schema, depth + 1, into);
         }
     }
 }
 
-/// All sets of a folder, by name.
-pub(super) fn all(folder: &Path) -> anyhow::Result<Vec<Set>> {
+/// Reads all sets of a folder, sorted by name.
+pub(super) fn read_sets(folder: &Path) -> anyhow::Result<Vec<RetrievalSet>> {
     let mut sets = Vec::new();
     for entry in std::fs::read_dir(folder).with_context(|| format!("read {}", folder.display()))? {
         let path = entry.context("read a folder")?.path();
         if path.is_dir() {
-            sets.push(set(&path).with_context(|| format!("read the set {}", path.display()))?);
+            sets.push(read_set(&path).with_context(|| format!("read the set {}", path.display()))?);
         }
     }
-    ensure!(!sets.is_empty(), "there is no set in {}", folder.display());
+    ensure!(!sets.is_empty(), "no set in {}", folder.display());
     sets.sort_by(|one, other| one.name.cmp(&other.name));
     Ok(sets)
 }
 
-fn set(folder: &Path) -> anyhow::Result<Set> {
-    let name = folder.file_name().context("a folder has a name")?.to_string_lossy().into_owned();
+fn read_set(folder: &Path) -> anyhow::Result<RetrievalSet> {
+    let name = folder.file_name().context("folder without a name")?.to_string_lossy().into_owned();
     let queries = std::fs::read_to_string(folder.join("queries.jsonl")).context("read the queries")?;
-    let tools = lines(&unpacked("xz", &folder.join("tools.jsonl.xz"))?)?;
-    Ok(Set { name, tools, queries: lines(&queries)? })
+    let tools = parse_lines(&unpack("xz", &folder.join("tools.jsonl.xz"))?)?;
+    Ok(RetrievalSet { name, tools, queries: parse_lines(&queries)? })
 }
 
-fn lines<T: for<'t> Deserialize<'t>>(text: &str) -> anyhow::Result<Vec<T>> {
-    text.lines().map(|line| serde_json::from_str(line).context("a line is JSON")).collect()
+fn parse_lines<T: for<'t> Deserialize<'t>>(text: &str) -> anyhow::Result<Vec<T>> {
+    text.lines().map(|line| serde_json::from_str(line).context("invalid line")).collect()
 }
 
-/// The text of a packed file.
-fn unpacked(program: &str, file: &Path) -> anyhow::Result<String> {
-    ensure!(file.is_file(), "there is no file {}", file.display());
+/// The text of a compressed file.
+fn unpack(program: &str, file: &Path) -> anyhow::Result<String> {
+    ensure!(file.is_file(), "no file {}", file.display());
     let output = Command::new(program).arg("-dc").arg(file).output();
     let output = output.with_context(|| format!("start {program}"))?;
     ensure!(output.status.success(), "{program} cannot unpack {}", file.display());
-    String::from_utf8(output.stdout).context("a file is UTF-8")
+    String::from_utf8(output.stdout).context("invalid UTF-8")
 }
 
-/// A server, as it listed its tools.
+/// A server with its list of tools.
 #[derive(Deserialize)]
-pub(super) struct Server {
+pub(super) struct RecordedServer {
     pub(super) id: String,
-    pub(super) tools: Vec<Tool>,
+    pub(super) tools: Vec<CatalogTool>,
 }
 
-/// Recorded servers, as many as have so many tools together.
-pub(super) fn servers(file: &Path, tools: usize) -> anyhow::Result<Vec<Server>> {
-    let mut servers: Vec<Server> = Vec::new();
+/// Reads recorded servers until they have `tools` tools together.
+pub(super) fn read_servers(file: &Path, tools: usize) -> anyhow::Result<Vec<RecordedServer>> {
+    let mut servers: Vec<RecordedServer> = Vec::new();
     let mut rest = tools;
-    for line in unpacked("gzip", file)?.lines() {
+    for line in unpack("gzip", file)?.lines() {
         if rest == 0 {
             break;
         }
-        let mut server: Server = serde_json::from_str(line).context("a line is a server")?;
+        let mut server: RecordedServer = serde_json::from_str(line).context("invalid line")?;
         server.tools.truncate(rest);
         rest -= server.tools.len();
         servers.push(server);

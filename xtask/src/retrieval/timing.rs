@@ -1,51 +1,55 @@
-//! How fast our ranker is, over as many tools as the largest gateways have.
+//! The speed of our ranker, over as many tools as the largest gateways have.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use toolyard_rank::{Change, Index, Lexicon, Ranking};
+use toolyard_rank::{IndexChange, RankingWeights, SearchLexicon, ToolIndex};
 
-use super::figures::RANKS;
-use super::rankers::as_ranked;
-use super::sets::{self, Server, Set};
+use super::figures::MAX_RANK;
+use super::rankers::to_ranked_tool;
+use super::sets::{self, RecordedServer, RetrievalSet};
 
-/// Over so many tools.
+/// Number of tools.
 pub(super) const TOOLS: usize = 10_000;
-/// Of each set, the first queries.
+/// Number of queries from each set.
 const QUERIES: usize = 200;
-/// How often one server's tools are put again.
+/// Number of updates of one server's tools.
 const CHANGES: usize = 100;
 
-/// What was measured.
-pub(super) struct Timing {
+/// The measured times.
+pub(super) struct RetrievalTiming {
     pub(super) servers: usize,
     pub(super) queries: usize,
-    /// The index, from the texts of all tools.
+    /// Time to build the index from the texts of all tools.
     pub(super) build: Duration,
-    /// One server more, the median.
+    /// Median time to add or replace the tools of a server.
     pub(super) change: Duration,
-    /// One query, the median and the 99th percentile.
+    /// Median and 99th percentile of the time of a query.
     pub(super) median: Duration,
     pub(super) slow: Duration,
 }
 
-impl Timing {
-    pub(super) fn of(corpora: &Path, sets: &[Set], lexicon: &Arc<Lexicon>) -> anyhow::Result<Self> {
-        let servers = sets::servers(&corpora.join("mcp/servers.jsonl.gz"), TOOLS)?;
-        let changes: Vec<Change> = servers.iter().map(put).collect();
-        let begun = Instant::now();
-        let index = Index::new(Arc::clone(lexicon), Ranking::default()).apply(changes.clone());
-        let build = begun.elapsed();
-        anyhow::ensure!(index.len() == TOOLS, "{} tools are in the index, not {TOOLS}", index.len());
+impl RetrievalTiming {
+    pub(super) fn measure(
+        corpora: &Path,
+        sets: &[RetrievalSet],
+        lexicon: &Arc<SearchLexicon>,
+    ) -> anyhow::Result<Self> {
+        let servers = sets::read_servers(&corpora.join("mcp/servers.jsonl.gz"), TOOLS)?;
+        let changes: Vec<IndexChange> = servers.iter().map(put).collect();
+        let started = Instant::now();
+        let index = ToolIndex::new(Arc::clone(lexicon), RankingWeights::default()).apply(changes.clone());
+        let build = started.elapsed();
+        anyhow::ensure!(index.len() == TOOLS, "{} tools in the index, not {TOOLS}", index.len());
         let queries: Vec<&str> = sets
             .iter()
             .flat_map(|set| set.queries.iter().take(QUERIES))
             .map(|query| query.text.as_str())
             .collect();
-        let searches = sorted(queries.iter().map(|query| timed(|| index.search(query, RANKS))));
+        let searches = sort(queries.iter().map(|query| time_of(|| index.search(query, MAX_RANK))));
         let others = changes.into_iter().take(CHANGES);
-        let changed = sorted(others.map(|change| timed(|| index.apply([change]))));
+        let changed = sort(others.map(|change| time_of(|| index.apply([change]))));
         Ok(Self {
             servers: servers.len(),
             queries: queries.len(),
@@ -57,19 +61,19 @@ impl Timing {
     }
 }
 
-fn put(server: &Server) -> Change {
+fn put(server: &RecordedServer) -> IndexChange {
     let key = |name: &str| format!("{}.{name}", server.id);
-    let tools = server.tools.iter().map(|tool| as_ranked(tool, key(&tool.name))).collect();
-    Change::Put { server: server.id.clone(), tools }
+    let tools = server.tools.iter().map(|tool| to_ranked_tool(tool, key(&tool.name))).collect();
+    IndexChange::Put { server: server.id.clone(), tools }
 }
 
-fn timed<T>(what: impl FnOnce() -> T) -> Duration {
-    let begun = Instant::now();
-    std::hint::black_box(what());
-    begun.elapsed()
+fn time_of<T>(work: impl FnOnce() -> T) -> Duration {
+    let started = Instant::now();
+    std::hint::black_box(work());
+    started.elapsed()
 }
 
-fn sorted(times: impl Iterator<Item = Duration>) -> Vec<Duration> {
+fn sort(times: impl Iterator<Item = Duration>) -> Vec<Duration> {
     let mut times: Vec<Duration> = times.collect();
     times.sort_unstable();
     times

@@ -1,5 +1,6 @@
 //! The server over streamable HTTP.
 
+use std::convert::Infallible;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -7,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -16,27 +17,38 @@ use hyper_util::rt::TokioIo;
 use serde_json::json;
 use tokio::net::TcpListener;
 
-use super::{Fault, Peer, Request};
-use crate::client::{Era, SESSION};
+use super::{ArenaPeer, PeerRequest, ServerFault};
+use crate::client::{McpEra, SESSION_HEADER};
 
-/// After so many calls [`Fault::Expire`] forgets its sessions.
-const CALLS_A_SESSION: u64 = 10;
+/// Number of calls after which [`ServerFault::Expire`] drops its sessions.
+const CALLS_PER_SESSION: u64 = 10;
 
-type Answer = Response<Full<Bytes>>;
+type PeerResponse = Response<Full<Bytes>>;
 
-/// The server and its sessions: their ids are numbers, and those from `oldest` to `newest` are known.
-struct Site {
-    peer: Peer,
+/// The server and its sessions. Session IDs are numbers; those from `oldest` to `newest` are valid.
+struct HttpPeer {
+    peer: ArenaPeer,
     oldest: AtomicU64,
     newest: AtomicU64,
-    /// How many calls there were, those included that were refused.
+    /// Number of calls, including refused ones.
     calls: AtomicU64,
 }
 
-/// Prints first where it listens.
-pub(super) fn serve(peer: Peer, listen: SocketAddr) -> anyhow::Result<()> {
+pub(super) fn serve(peer: ArenaPeer, listen: SocketAddr) -> anyhow::Result<()> {
     let (oldest, newest, calls) = (AtomicU64::new(1), AtomicU64::new(0), AtomicU64::new(0));
-    let site = Arc::new(Site { peer, oldest, newest, calls });
+    let server = Arc::new(HttpPeer { peer, oldest, newest, calls });
+    serve_http(listen, move |request| answer(server.clone(), request))
+}
+
+/// Prints its address, then serves requests until the process is killed.
+pub(in crate::arena) fn serve_http<A, B>(
+    listen: SocketAddr,
+    answer: impl Fn(hyper::Request<Incoming>) -> A + Clone + Send + 'static,
+) -> anyhow::Result<()>
+where
+    A: Future<Output = Result<Response<B>, hyper::Error>> + Send + 'static,
+    B: Body<Data = Bytes, Error = Infallible> + Send + 'static,
+{
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let listener = TcpListener::bind(listen).await?;
@@ -44,31 +56,33 @@ pub(super) fn serve(peer: Peer, listen: SocketAddr) -> anyhow::Result<()> {
         loop {
             let (stream, _) = listener.accept().await?;
             stream.set_nodelay(true)?;
-            let site = site.clone();
-            let service = service_fn(move |request| answer(site.clone(), request));
+            let service = service_fn(answer.clone());
             tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
         }
     })
 }
 
-async fn answer(site: Arc<Site>, request: hyper::Request<Incoming>) -> Result<Answer, hyper::Error> {
+async fn answer(
+    server: Arc<HttpPeer>,
+    request: hyper::Request<Incoming>,
+) -> Result<PeerResponse, hyper::Error> {
     let (head, body) = request.into_parts();
     match head.method {
-        Method::POST => Ok(site.post(&head.headers, &body.collect().await?.to_bytes())),
+        Method::POST => Ok(server.post(&head.headers, &body.collect().await?.to_bytes())),
         Method::DELETE => Ok(reply(StatusCode::OK, String::new())),
         _ => Ok(reply(StatusCode::METHOD_NOT_ALLOWED, String::new())),
     }
 }
 
-impl Site {
-    fn post(&self, headers: &HeaderMap, body: &[u8]) -> Answer {
-        let Some(request) = Request::parse(body) else {
+impl HttpPeer {
+    fn post(&self, headers: &HeaderMap, body: &[u8]) -> PeerResponse {
+        let Some(request) = PeerRequest::parse(body) else {
             return reply(StatusCode::ACCEPTED, String::new());
         };
-        let begins = request.method == "initialize";
-        if self.peer.era == Era::Legacy && !begins {
+        let is_initialize = request.method == "initialize";
+        if self.peer.era == McpEra::Legacy && !is_initialize {
             if request.method == "tools/call" {
-                self.expire_sometimes();
+                self.expire_if_due();
             }
             if let Some(refusal) = self.refuse_session(headers) {
                 return refusal;
@@ -76,30 +90,31 @@ impl Site {
         }
         let answer = self.peer.answer(&request);
         let status = match (&answer, self.peer.era) {
-            (Err(_), Era::Modern) => StatusCode::NOT_FOUND,
+            (Err(_), McpEra::Modern) => StatusCode::NOT_FOUND,
             _ => StatusCode::OK,
         };
         let mut answer = reply(status, request.response(answer));
-        if begins {
+        if is_initialize {
             let session = self.newest.fetch_add(1, Ordering::Relaxed) + 1;
-            answer.headers_mut().insert(SESSION, session.into());
+            answer.headers_mut().insert(SESSION_HEADER, session.into());
         }
         answer
     }
 
-    fn expire_sometimes(&self) {
+    fn expire_if_due(&self) {
         let calls = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
-        if calls.is_multiple_of(CALLS_A_SESSION) && self.peer.commits(Fault::Expire) {
+        if calls.is_multiple_of(CALLS_PER_SESSION) && self.peer.trigger(ServerFault::Expire) {
             self.oldest.store(self.newest.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         }
     }
 
-    /// Says of every other session that is over in words only that it is, as many servers do.
-    fn refuse_session(&self, headers: &HeaderMap) -> Option<Answer> {
-        let named = headers.get(SESSION).and_then(|session| session.to_str().ok()?.parse::<u64>().ok());
-        let known = self.oldest.load(Ordering::Relaxed)..=self.newest.load(Ordering::Relaxed);
-        match named {
-            Some(session) if known.contains(&session) => None,
+    /// Refuses an expired session: every second one with a text only, as many servers do.
+    fn refuse_session(&self, headers: &HeaderMap) -> Option<PeerResponse> {
+        let requested =
+            headers.get(SESSION_HEADER).and_then(|session| session.to_str().ok()?.parse::<u64>().ok());
+        let valid = self.oldest.load(Ordering::Relaxed)..=self.newest.load(Ordering::Relaxed);
+        match requested {
+            Some(session) if valid.contains(&session) => None,
             Some(session) if session % 2 == 0 => Some(reply(StatusCode::NOT_FOUND, String::new())),
             _ => {
                 let error = json!({"code": -32000, "message": "Bad Request: no valid session ID provided"});
@@ -110,7 +125,7 @@ impl Site {
     }
 }
 
-fn reply(status: StatusCode, body: String) -> Answer {
+fn reply(status: StatusCode, body: String) -> PeerResponse {
     let mut answer = Response::new(Full::from(body));
     *answer.status_mut() = status;
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

@@ -1,65 +1,70 @@
-//! What carries messages, one shape for all carriers: sent here, heard in one inbox.
+//! The connection of a client: one interface for all transports, with one inbox for what is received.
 
 use anyhow::Context;
 use serde_json::Value;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use super::http::Http;
-use super::sse::Sse;
-use super::stdio::Stdio;
-use super::{Carrier, Door, Kind, Revision};
+use super::http::HttpLink;
+use super::sse::SseLink;
+use super::stdio::StdioLink;
+use super::{ClientKind, GatewayAccess, MatrixTransport, McpRevision};
 
-/// What has come.
-pub(super) struct Heard {
-    pub(super) origin: Origin,
-    /// A message; none where its stream has ended.
+/// An item of the inbox.
+pub(super) struct InboxMessage {
+    pub(super) origin: MessageOrigin,
+    /// A message; `None` if its stream has ended.
     pub(super) message: anyhow::Result<Option<Value>>,
 }
 
-/// The stream that something came on.
+/// The stream of a message.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Origin {
-    /// The response to a POST of this request.
+pub(super) enum MessageOrigin {
+    /// The response to the POST of this request.
     Request(u64),
-    /// Whatever all messages share.
+    /// The stream that all messages share.
     Shared,
 }
 
-pub(super) type Inbox = UnboundedSender<Heard>;
+pub(super) type LinkInbox = UnboundedSender<InboxMessage>;
 
-pub(super) enum Link {
-    Http(Http),
-    Sse(Sse),
-    Stdio(Stdio),
+pub(super) enum ClientLink {
+    Http(HttpLink),
+    Sse(SseLink),
+    Stdio(StdioLink),
 }
 
-impl Link {
-    pub(super) async fn open(kind: Kind, door: Door<'_>) -> anyhow::Result<(Self, UnboundedReceiver<Heard>)> {
-        let (inbox, heard) = unbounded_channel();
+impl ClientLink {
+    pub(super) async fn open(
+        kind: ClientKind,
+        access: GatewayAccess<'_>,
+    ) -> anyhow::Result<(Self, UnboundedReceiver<InboxMessage>)> {
+        let (inbox, messages) = unbounded_channel();
         let link = match kind.carrier {
-            Carrier::Http => Self::Http(Http::new(door.address, kind.revision, inbox)),
-            Carrier::Sse => Self::Sse(Sse::open(door.address, inbox).await.context("HTTP+SSE")?),
-            Carrier::Stdio => Self::Stdio(Stdio::start(door, inbox).context("stdio")?),
+            MatrixTransport::Http => Self::Http(HttpLink::new(access.address, kind.revision, inbox)),
+            MatrixTransport::Sse => {
+                Self::Sse(SseLink::open(access.address, inbox).await.context("HTTP+SSE")?)
+            }
+            MatrixTransport::Stdio => Self::Stdio(StdioLink::start(access, inbox).context("stdio")?),
         };
-        Ok((link, heard))
+        Ok((link, messages))
     }
 
-    /// The session has this revision from now on.
-    pub(super) fn agree(&mut self, revision: Revision) {
+    /// Sets the revision of the session.
+    pub(super) fn set_revision(&mut self, revision: McpRevision) {
         if let Self::Http(http) = self {
-            http.agree(revision);
+            http.set_revision(revision);
         }
     }
 
-    /// Tools are called as this page of their list wants it.
-    pub(super) fn learn(&mut self, tools: &Value) -> anyhow::Result<()> {
+    /// Reads a page of the list of tools, for their calls.
+    pub(super) fn learn_tools(&mut self, tools: &Value) -> anyhow::Result<()> {
         match self {
-            Self::Http(http) => http.learn(tools),
+            Self::Http(http) => http.learn_tools(tools),
             Self::Sse(_) | Self::Stdio(_) => Ok(()),
         }
     }
 
-    /// Opens the stream on which a server says what belongs to no request, where that is another one.
+    /// Opens the stream for server messages outside of requests, if the transport has one.
     pub(super) async fn listen(&mut self) -> anyhow::Result<()> {
         match self {
             Self::Http(http) => http.listen().await,
@@ -80,16 +85,16 @@ impl Link {
         }
     }
 
-    /// Sends what is not answered.
-    pub(super) async fn tell(&mut self, message: &Value) -> anyhow::Result<()> {
+    /// Sends a notification or a response.
+    pub(super) async fn notify(&mut self, message: &Value) -> anyhow::Result<()> {
         match self {
-            Self::Http(http) => http.tell(message).await,
+            Self::Http(http) => http.notify(message).await,
             Self::Sse(sse) => sse.send(message).await,
             Self::Stdio(stdio) => stdio.send(message),
         }
     }
 
-    /// Hangs up on the answer to a request.
+    /// Closes the stream of the response to a request.
     pub(super) fn drop_stream(&mut self, id: u64) {
         if let Self::Http(http) = self {
             http.drop_stream(id);

@@ -1,9 +1,9 @@
-//! A client that speaks one revision exactly as its specification has it, and refuses what that has not.
+//! A client that implements one revision strictly, and rejects anything that its specification does not allow.
 
 mod http;
 mod link;
-mod params;
-mod questions;
+mod param_headers;
+mod server_requests;
 mod sse;
 mod stdio;
 mod stream;
@@ -18,19 +18,19 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::timeout;
 
-use link::{Heard, Link, Origin};
+use link::{ClientLink, InboxMessage, MessageOrigin};
 
-/// How long anything may take that is not waiting for a person.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+/// Maximum time of anything that does not wait for a person.
+pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How often a modern server may ask before it answers.
-const ROUNDS: usize = 5;
+/// Maximum number of rounds of one request of a modern client.
+const MAX_ROUNDS: usize = 5;
 
-pub(crate) const TASKS: &str = "io.modelcontextprotocol/tasks";
+pub(crate) const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
 /// The revisions of the protocol, oldest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Revision {
+pub(crate) enum McpRevision {
     V2024_11_05,
     V2025_03_26,
     V2025_06_18,
@@ -38,7 +38,7 @@ pub(crate) enum Revision {
     V2026_07_28,
 }
 
-impl Revision {
+impl McpRevision {
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::V2024_11_05 => "2024-11-05",
@@ -49,27 +49,27 @@ impl Revision {
         }
     }
 
-    /// Whether every request stands for itself.
+    /// `true` if the revision has no sessions.
     pub(crate) fn is_modern(self) -> bool {
         self >= Self::V2026_07_28
     }
 
-    /// What a client of this revision can declare.
+    /// The client capabilities of this revision.
     fn capabilities(self) -> Value {
-        let mut declared = json!({"roots": {}, "sampling": {}});
+        let mut capabilities = json!({"roots": {}, "sampling": {}});
         if self >= Self::V2025_06_18 {
-            declared["elicitation"] = json!({});
+            capabilities["elicitation"] = json!({});
         }
         if self.is_modern() {
-            declared["extensions"] = json!({TASKS: {}});
+            capabilities["extensions"] = json!({TASKS_EXTENSION: {}});
         }
-        declared
+        capabilities
     }
 }
 
-/// What carries a client's messages.
+/// The transport of a client or server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Carrier {
+pub(crate) enum MatrixTransport {
     /// HTTP+SSE, of 2024-11-05.
     Sse,
     /// Streamable HTTP.
@@ -80,121 +80,121 @@ pub(crate) enum Carrier {
 
 /// A kind of client: a row of the matrix.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Kind {
-    pub(crate) revision: Revision,
-    pub(crate) carrier: Carrier,
+pub(crate) struct ClientKind {
+    pub(crate) revision: McpRevision,
+    pub(crate) carrier: MatrixTransport,
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ClientKind {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let carrier = match self.carrier {
-            Carrier::Sse => "HTTP+SSE",
-            Carrier::Http => "streamable HTTP",
-            Carrier::Stdio => "stdio",
+        let transport = match self.carrier {
+            MatrixTransport::Sse => "HTTP+SSE",
+            MatrixTransport::Http => "streamable HTTP",
+            MatrixTransport::Stdio => "stdio",
         };
-        write!(out, "{} over {carrier}", self.revision.name())
+        write!(out, "{} over {transport}", self.revision.name())
     }
 }
 
-/// Where the gateway is for each of the carriers.
+/// The endpoints of the gateway for all transports.
 #[derive(Clone, Copy)]
-pub(crate) struct Door<'a> {
+pub(crate) struct GatewayAccess<'a> {
     pub(crate) address: std::net::SocketAddr,
-    /// The manifest that `toolyard stdio` is started with.
+    /// Manifest for `toolyard stdio`.
     pub(crate) manifest: &'a Path,
     pub(crate) log: &'a Path,
 }
 
-/// One client, connected.
-pub(crate) struct Client {
-    pub(crate) kind: Kind,
-    /// What the server said of itself.
+/// A connected client.
+pub(crate) struct MatrixClient {
+    pub(crate) kind: ClientKind,
+    /// The server's description of itself.
     pub(crate) about: Value,
-    /// What this client answers to questions; nobody else answers so.
+    /// The unique name that this client gives in its answers to server requests.
     pub(crate) own_name: String,
-    /// What was asked, by method.
-    pub(crate) asked: Vec<String>,
+    /// Methods of the server requests received.
+    pub(crate) server_requests: Vec<String>,
     declared: Value,
-    link: Link,
-    inbox: UnboundedReceiver<Heard>,
+    link: ClientLink,
+    inbox: UnboundedReceiver<InboxMessage>,
     answers: HashMap<u64, Value>,
     ended: Vec<u64>,
-    notices: Vec<Value>,
+    notifications: Vec<Value>,
     last_id: u64,
 }
 
-impl Client {
-    /// Connects and shakes hands.
-    pub(crate) async fn open(kind: Kind, own_name: &str, door: Door<'_>) -> anyhow::Result<Self> {
-        let declared = kind.revision.capabilities();
-        let (link, inbox) = Link::open(kind, door).await?;
+impl MatrixClient {
+    /// Connects and initializes.
+    pub(crate) async fn open(
+        kind: ClientKind,
+        own_name: &str,
+        access: GatewayAccess<'_>,
+    ) -> anyhow::Result<Self> {
+        let capabilities = kind.revision.capabilities();
+        let (link, inbox) = ClientLink::open(kind, access).await?;
         let mut client = Self {
             kind,
             about: Value::Null,
             own_name: own_name.to_owned(),
-            asked: Vec::new(),
-            declared,
+            server_requests: Vec::new(),
+            declared: capabilities,
             link,
             inbox,
             answers: HashMap::new(),
             ended: Vec::new(),
-            notices: Vec::new(),
+            notifications: Vec::new(),
             last_id: 0,
         };
-        client.about = client.shake_hands().await.context("handshake")?;
+        client.about = client.handshake().await.context("handshake")?;
         Ok(client)
     }
 
-    async fn shake_hands(&mut self) -> anyhow::Result<Value> {
+    async fn handshake(&mut self) -> anyhow::Result<Value> {
         let revision = self.kind.revision;
         if revision.is_modern() {
-            let about = self.request("server/discover", json!({})).await?;
-            let supported = about["supportedVersions"].as_array().cloned().unwrap_or_default();
+            let server_info = self.request("server/discover", json!({})).await?;
+            let supported = server_info["supportedVersions"].as_array().cloned().unwrap_or_default();
             ensure!(
                 supported.contains(&json!(revision.name())),
-                "{} is not offered: {about}",
+                "the server does not support {}: {server_info}",
                 revision.name()
             );
-            return Ok(about);
+            return Ok(server_info);
         }
         let info = json!({"name": self.own_name, "version": "1"});
         let version = revision.name();
         let params = json!({"protocolVersion": version, "capabilities": self.declared, "clientInfo": info});
         let about = self.request("initialize", params).await?;
-        ensure!(
-            about["protocolVersion"] == version,
-            "asked for {version} and got {}",
-            about["protocolVersion"]
-        );
-        self.link.agree(revision);
-        self.tell("notifications/initialized", json!({})).await?;
+        ensure!(about["protocolVersion"] == version, "requested {version}, got {}", about["protocolVersion"]);
+        self.link.set_revision(revision);
+        self.notify("notifications/initialized", json!({})).await?;
         self.link.listen().await?;
         Ok(about)
     }
 
-    /// A request and its result, after all the rounds that a modern server makes of it.
+    /// Sends a request and returns its result, after all rounds of a modern request.
     pub(crate) async fn request(&mut self, method: &str, params: Value) -> anyhow::Result<Value> {
         let mut sent = params.clone();
-        for _ in 0..ROUNDS {
-            let id = self.begin(method, sent).await?;
+        for _ in 0..MAX_ROUNDS {
+            let id = self.start_request(method, sent).await?;
             let result = self.answer(id).await.with_context(|| method.to_owned())?;
             if method == "tools/list" {
-                self.link.learn(&result)?;
+                self.link.learn_tools(&result)?;
             }
             if result["resultType"] != "input_required" {
                 return Ok(result);
             }
             sent = self.answered(&params, &result)?;
         }
-        bail!("{method} asked {ROUNDS} times")
+        bail!("{method} did not complete in {MAX_ROUNDS} rounds")
     }
 
-    /// Calls a tool and gives all its text.
+    /// Calls a tool and returns its text.
     pub(crate) async fn call(&mut self, tool: &str, arguments: Value) -> anyhow::Result<String> {
         self.call_with(tool, arguments, json!({})).await
     }
 
-    /// The same, with members of `_meta`.
+    /// As [`MatrixClient::call`], with members of `_meta`.
     pub(crate) async fn call_with(
         &mut self,
         tool: &str,
@@ -203,13 +203,13 @@ impl Client {
     ) -> anyhow::Result<String> {
         let params = json!({"name": tool, "arguments": arguments, "_meta": meta});
         let result = self.request("tools/call", params).await?;
-        let said = text_of(&result);
-        ensure!(result["isError"] != true, "{tool} failed: {said}");
-        Ok(said)
+        let text = text_of(&result);
+        ensure!(result["isError"] != true, "{tool} failed: {text}");
+        Ok(text)
     }
 
-    /// Sends a request and does not wait.
-    pub(crate) async fn begin(&mut self, method: &str, mut params: Value) -> anyhow::Result<u64> {
+    /// Sends a request without waiting for its response.
+    pub(crate) async fn start_request(&mut self, method: &str, mut params: Value) -> anyhow::Result<u64> {
         self.last_id += 1;
         let id = self.last_id;
         if self.kind.revision.is_modern() {
@@ -223,17 +223,21 @@ impl Client {
         Ok(id)
     }
 
-    /// The same, as a client that can be asked nothing, where each request says that for itself: one that is asked goes on
-    /// with another request.
-    pub(crate) async fn begin_unasked(&mut self, method: &str, params: Value) -> anyhow::Result<u64> {
-        let declared = std::mem::replace(&mut self.declared, json!({}));
-        let begun = self.begin(method, params).await;
-        self.declared = declared;
-        begun
+    /// As [`MatrixClient::start_request`], without capabilities in the request, so that the server cannot ask for
+    /// input: the rounds of such a request have other IDs.
+    pub(crate) async fn start_request_without_capabilities(
+        &mut self,
+        method: &str,
+        params: Value,
+    ) -> anyhow::Result<u64> {
+        let capabilities = std::mem::replace(&mut self.declared, json!({}));
+        let started = self.start_request(method, params).await;
+        self.declared = capabilities;
+        started
     }
 
-    pub(crate) async fn tell(&mut self, method: &str, params: Value) -> anyhow::Result<()> {
-        self.link.tell(&json!({"jsonrpc": "2.0", "method": method, "params": params})).await
+    pub(crate) async fn notify(&mut self, method: &str, params: Value) -> anyhow::Result<()> {
+        self.link.notify(&json!({"jsonrpc": "2.0", "method": method, "params": params})).await
     }
 
     /// The result of a request.
@@ -244,90 +248,93 @@ impl Client {
                     bail!("error {}", response["error"]);
                 }
                 let result = response["result"].take();
-                ensure!(result.is_object(), "neither a result nor an error: {response}");
+                ensure!(result.is_object(), "no result and no error: {response}");
                 let modern = self.kind.revision.is_modern();
                 ensure!(!modern || result["resultType"].is_string(), "no resultType: {result}");
                 return Ok(result);
             }
-            ensure!(!self.ended.contains(&id), "the stream of the request ended without an answer");
-            self.hear().await.context("no answer")?;
+            ensure!(!self.ended.contains(&id), "the stream ended without a response");
+            self.receive().await.context("no response")?;
         }
     }
 
-    /// The first notification that fits, of those that have come and those that come.
-    pub(crate) async fn notice(
+    /// The first matching notification, received or awaited.
+    pub(crate) async fn wait_for_notification(
         &mut self,
         method: &str,
         fits: impl Fn(&Value) -> bool,
     ) -> anyhow::Result<Value> {
         loop {
-            let found = |notice: &Value| notice["method"] == method && fits(&notice["params"]);
-            if let Some(place) = self.notices.iter().position(found) {
-                return Ok(self.notices.remove(place)["params"].take());
+            let matches = |notice: &Value| notice["method"] == method && fits(&notice["params"]);
+            if let Some(index) = self.notifications.iter().position(matches) {
+                return Ok(self.notifications.remove(index)["params"].take());
             }
-            self.hear().await.with_context(|| format!("no {method}; heard {}", self.heard()))?;
+            self.receive()
+                .await
+                .with_context(|| format!("no {method}; received {}", self.notification_texts()))?;
         }
     }
 
-    /// The parameters of the notifications of this method that have come.
-    pub(crate) fn noticed(&self, method: &str) -> Vec<&Value> {
-        let fits = self.notices.iter().filter(|notice| notice["method"] == method);
+    /// Parameters of the received notifications with this method.
+    pub(crate) fn notifications_of(&self, method: &str) -> Vec<&Value> {
+        let fits = self.notifications.iter().filter(|notice| notice["method"] == method);
         fits.map(|notice| &notice["params"]).collect()
     }
 
-    /// Forgets what has been said before, so that nobody takes it for what is said next.
-    pub(crate) fn forget(&mut self) {
-        self.notices.clear();
-        self.asked.clear();
+    /// Drops all received notifications and server requests, to tell them from later ones.
+    pub(crate) fn clear_received(&mut self) {
+        self.notifications.clear();
+        self.server_requests.clear();
     }
 
-    /// Withdraws a request, as this revision does over this carrier.
+    /// Cancels a request in the way of this revision and transport.
     pub(crate) async fn cancel(&mut self, id: u64) -> anyhow::Result<()> {
-        if self.kind.revision.is_modern() && self.kind.carrier == Carrier::Http {
+        if self.kind.revision.is_modern() && self.kind.carrier == MatrixTransport::Http {
             self.link.drop_stream(id);
             return Ok(());
         }
-        self.tell("notifications/cancelled", json!({"requestId": id, "reason": "changed my mind"})).await
+        self.notify("notifications/cancelled", json!({"requestId": id, "reason": "cancelled by the test"}))
+            .await
     }
 
-    /// Whether a request was answered, so far.
+    /// `true` if the response to a request has arrived.
     pub(crate) fn has_answer(&self, id: u64) -> bool {
         self.answers.contains_key(&id)
     }
 
-    fn heard(&self) -> String {
-        let notices = self.notices.iter().map(Value::to_string);
+    fn notification_texts(&self) -> String {
+        let notices = self.notifications.iter().map(Value::to_string);
         notices.collect::<Vec<_>>().join(" ")
     }
 
-    /// Takes the next message.
-    async fn hear(&mut self) -> anyhow::Result<()> {
-        let heard = timeout(PATIENCE, self.inbox.recv()).await.context("nothing comes")?;
-        let Heard { origin, message } = heard.context("the gateway is gone")?;
+    /// Receives and handles the next message.
+    async fn receive(&mut self) -> anyhow::Result<()> {
+        let received = timeout(RESPONSE_TIMEOUT, self.inbox.recv()).await.context("no message in time")?;
+        let InboxMessage { origin, message } = received.context("the connection is closed")?;
         let Some(message) = message? else {
-            if let Origin::Request(id) = origin {
+            if let MessageOrigin::Request(id) = origin {
                 self.ended.push(id);
             }
             return Ok(());
         };
-        ensure!(message["jsonrpc"] == "2.0", "no message: {message}");
+        ensure!(message["jsonrpc"] == "2.0", "no JSON-RPC message: {message}");
         match (message["method"].as_str(), message["id"].as_u64()) {
             (None, Some(id)) => {
-                ensure!(id <= self.last_id, "an answer to nothing: {message}");
-                ensure!(self.answers.insert(id, message).is_none(), "a second answer to {id}");
+                ensure!(id <= self.last_id, "response without a request: {message}");
+                ensure!(self.answers.insert(id, message).is_none(), "second response to {id}");
             }
             (Some(method), _) if !message["id"].is_null() => {
                 let answer = self.answer_to(method, &message)?;
-                self.link.tell(&answer).await?;
+                self.link.notify(&answer).await?;
             }
-            (Some(_), _) => self.notices.push(message),
-            (None, None) => bail!("neither a request, a notification nor an answer: {message}"),
+            (Some(_), _) => self.notifications.push(message),
+            (None, None) => bail!("no request, notification or response: {message}"),
         }
         Ok(())
     }
 }
 
-/// All the text of a result of a tool.
+/// The text of a tool result.
 pub(crate) fn text_of(result: &Value) -> String {
     let content = result["content"].as_array().map(Vec::as_slice).unwrap_or_default();
     content.iter().filter_map(|content| content["text"].as_str()).collect::<Vec<_>>().join("\n")

@@ -1,4 +1,4 @@
-//! HTTP+SSE, of 2024-11-05: one stream for all that comes, and an address for all that goes.
+//! HTTP+SSE, of 2024-11-05: one stream for received messages, one endpoint for sent ones.
 
 use std::net::SocketAddr;
 
@@ -11,31 +11,32 @@ use serde_json::Value;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::PATIENCE;
-use super::link::{Heard, Inbox, Origin};
-use super::stream::{Events, send};
+use super::RESPONSE_TIMEOUT;
+use super::link::{InboxMessage, LinkInbox, MessageOrigin};
+use super::stream::{EventReader, send};
 
-pub(super) struct Sse {
+pub(super) struct SseLink {
     address: SocketAddr,
-    /// Where messages go, as the server's first event says.
+    /// The endpoint for messages, from the server's first event.
     endpoint: String,
     _stream: JoinSet<()>,
 }
 
-impl Sse {
-    pub(super) async fn open(address: SocketAddr, inbox: Inbox) -> anyhow::Result<Self> {
+impl SseLink {
+    pub(super) async fn open(address: SocketAddr, inbox: LinkInbox) -> anyhow::Result<Self> {
         let request =
             Request::get("/sse").header(ACCEPT, "text/event-stream").body(Full::new(Bytes::new()))?;
-        let response = timeout(PATIENCE, send(address, request)).await.context("no stream in time")??;
-        let mut events = Events::of(response)?;
-        let first = timeout(PATIENCE, events.next()).await.context("no event in time")??;
-        let first = first.context("the stream ended at once")?;
-        ensure!(first.kind == "endpoint", "the first event is of kind {:?}", first.kind);
+        let response =
+            timeout(RESPONSE_TIMEOUT, send(address, request)).await.context("no stream in time")??;
+        let mut events = EventReader::of(response)?;
+        let first = timeout(RESPONSE_TIMEOUT, events.next()).await.context("no event in time")??;
+        let first = first.context("the stream ended without an event")?;
+        ensure!(first.kind == "endpoint", "unexpected type of the first event: {:?}", first.kind);
         let mut stream = JoinSet::new();
         stream.spawn(async move {
             while let Ok(Some(event)) = events.next().await {
                 let message = event.message();
-                if inbox.send(Heard { origin: Origin::Shared, message }).is_err() {
+                if inbox.send(InboxMessage { origin: MessageOrigin::Shared, message }).is_err() {
                     return;
                 }
             }
@@ -46,11 +47,12 @@ impl Sse {
     pub(super) async fn send(&mut self, message: &Value) -> anyhow::Result<()> {
         let body = Full::new(Bytes::from(message.to_string()));
         let request = Request::post(&self.endpoint).header(CONTENT_TYPE, "application/json").body(body)?;
-        let response =
-            timeout(PATIENCE, send(self.address, request)).await.context("not taken in time")??;
+        let response = timeout(RESPONSE_TIMEOUT, send(self.address, request))
+            .await
+            .context("not accepted in time")??;
         ensure!(
             response.status() == StatusCode::ACCEPTED,
-            "a message was answered with {}",
+            "unexpected status {} for a message",
             response.status()
         );
         Ok(())

@@ -1,4 +1,4 @@
-//! `toolyard stdio`, started by its client: a message a line.
+//! `toolyard stdio`, started by its client: a message per line.
 
 use std::ffi::OsStr;
 use std::fs::OpenOptions;
@@ -8,25 +8,29 @@ use std::process::ChildStdin;
 use anyhow::Context;
 use serde_json::Value;
 
-use super::Door;
-use super::link::{Heard, Inbox, Origin};
-use crate::builds::built;
-use crate::process::Process;
+use super::GatewayAccess;
+use super::link::{InboxMessage, LinkInbox, MessageOrigin};
+use crate::builds::sibling_program;
+use crate::process::LaunchedProcess;
 
-pub(super) struct Stdio {
+pub(super) struct StdioLink {
     input: ChildStdin,
-    _process: Process,
+    _process: LaunchedProcess,
 }
 
-impl Stdio {
-    pub(super) fn start(door: Door<'_>, inbox: Inbox) -> anyhow::Result<Self> {
-        let args = [OsStr::new("stdio"), OsStr::new("-f"), door.manifest.as_os_str()];
-        let log = OpenOptions::new().create(true).append(true).open(door.log)?;
-        let (process, input, output) = Process::converse(built("toolyard")?, &args, log.into())?;
+impl StdioLink {
+    pub(super) fn start(access: GatewayAccess<'_>, inbox: LinkInbox) -> anyhow::Result<Self> {
+        let args = [OsStr::new("stdio"), OsStr::new("-f"), access.manifest.as_os_str()];
+        let log = OpenOptions::new().create(true).append(true).open(access.log)?;
+        let (process, input, output) =
+            LaunchedProcess::launch_with_pipes(sibling_program("toolyard")?, &args, log.into())?;
         std::thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
-                let message = serde_json::from_str(&line).with_context(|| format!("no message: {line}"));
-                if inbox.send(Heard { origin: Origin::Shared, message: message.map(Some) }).is_err() {
+                let message = serde_json::from_str(&line).with_context(|| format!("invalid message: {line}"));
+                if inbox
+                    .send(InboxMessage { origin: MessageOrigin::Shared, message: message.map(Some) })
+                    .is_err()
+                {
                     return;
                 }
             }

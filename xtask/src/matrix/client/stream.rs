@@ -33,43 +33,43 @@ pub(super) fn media_type(headers: &HeaderMap) -> &str {
 
 /// One event.
 #[derive(Default)]
-pub(super) struct Event {
+pub(super) struct ParsedEvent {
     pub(super) kind: String,
     pub(super) data: String,
 }
 
-impl Event {
-    /// The message in it; none in one that only has an id, which a client may come back with.
+impl ParsedEvent {
+    /// The message of the event; `None` for an event with an ID only, which serves resumption.
     pub(super) fn message(&self) -> anyhow::Result<Option<Value>> {
-        ensure!(matches!(&*self.kind, "" | "message"), "an event of kind {}", self.kind);
+        ensure!(matches!(&*self.kind, "" | "message"), "unexpected event type {}", self.kind);
         if self.data.is_empty() {
             return Ok(None);
         }
-        Ok(Some(serde_json::from_str(&self.data).with_context(|| format!("no JSON: {}", self.data))?))
+        Ok(Some(serde_json::from_str(&self.data).with_context(|| format!("invalid JSON: {}", self.data))?))
     }
 }
 
 /// The events of a response.
-pub(super) struct Events {
+pub(super) struct EventReader {
     body: Incoming,
     text: Vec<u8>,
 }
 
-impl Events {
+impl EventReader {
     pub(super) fn of(response: Response<Incoming>) -> anyhow::Result<Self> {
         let (status, kind) = (response.status(), media_type(response.headers()).to_owned());
         if status != 200 || kind != "text/event-stream" {
-            bail!("asked for a stream and got {status} with {kind:?}");
+            bail!("expected an event stream, got {status} with {kind:?}");
         }
         Ok(Self { body: response.into_body(), text: Vec::new() })
     }
 
-    /// The next event; none at the end.
-    pub(super) async fn next(&mut self) -> anyhow::Result<Option<Event>> {
+    /// The next event; `None` at the end.
+    pub(super) async fn next(&mut self) -> anyhow::Result<Option<ParsedEvent>> {
         loop {
             if let Some(end) = self.text.windows(2).position(|two| two == b"\n\n") {
                 let block: Vec<u8> = self.text.drain(..end + 2).collect();
-                let event = event(std::str::from_utf8(&block).context("not UTF-8")?);
+                let event = parse_event(std::str::from_utf8(&block).context("invalid UTF-8")?);
                 if let Some(event) = event {
                     return Ok(Some(event));
                 }
@@ -77,7 +77,7 @@ impl Events {
             }
             match self.body.frame().await {
                 None => return Ok(None),
-                // Who hangs up may do so in the middle.
+                // A server that closes the connection may do so within an event.
                 Some(Err(_)) => return Ok(None),
                 Some(Ok(frame)) => self.text.extend(frame.into_data().unwrap_or_default()),
             }
@@ -85,23 +85,23 @@ impl Events {
     }
 }
 
-/// The lines of an event; none where they are comments only.
-fn event(block: &str) -> Option<Event> {
-    let mut event = Event::default();
-    let mut says = false;
+/// Parses the lines of an event; `None` if they are all comments.
+fn parse_event(block: &str) -> Option<ParsedEvent> {
+    let mut event = ParsedEvent::default();
+    let mut has_data = false;
     for line in block.lines() {
         let (field, value) = line.split_once(':').unwrap_or((line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
         match field {
             "event" => event.kind = value.to_owned(),
             "data" => {
-                says = true;
+                has_data = true;
                 event.data += value;
             }
             _ => {}
         }
     }
-    says.then_some(event)
+    has_data.then_some(event)
 }
 
 #[cfg(test)]
@@ -109,8 +109,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_is_its_data() {
-        let read = |block| event(block).map(|event| (event.kind, event.data));
+    fn event_has_type_and_data() {
+        let read = |block| parse_event(block).map(|event| (event.kind, event.data));
         assert_eq!(read("event: message\ndata: {}\n\n"), Some(("message".to_owned(), "{}".to_owned())));
         assert_eq!(read("id: 1\nretry: 5\ndata:\n\n"), Some((String::new(), String::new())));
         assert_eq!(read(": keep-alive\n\n"), None);

@@ -1,18 +1,18 @@
-//! What clients are told of changes.
+//! Notifications of changes.
 
 use anyhow::{Context, ensure};
 use serde_json::{Value, json};
 
-use super::calls::perform;
+use super::calls::run_step;
 use super::lists;
-use crate::matrix::client::Client;
-use crate::matrix::script::{Script, Step};
+use crate::matrix::client::MatrixClient;
+use crate::matrix::script::{FeatureScript, ToolStep};
 
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 
-/// A resource that a client follows changes, and the client is told.
-pub(super) async fn subscribe(client: &mut Client, uri: &str, touch: &Step) -> anyhow::Result<()> {
+/// A subscribed resource changes, and the client is notified.
+pub(super) async fn subscribe(client: &mut MatrixClient, uri: &str, touch: &ToolStep) -> anyhow::Result<()> {
     let modern = client.kind.revision.is_modern();
     let stream = match modern {
         true => Some(listen(client, json!({"resourceSubscriptions": [uri]})).await?),
@@ -21,48 +21,53 @@ pub(super) async fn subscribe(client: &mut Client, uri: &str, touch: &Step) -> a
             None
         }
     };
-    perform(client, touch, json!({})).await?;
-    let told = client.notice("notifications/resources/updated", |params| params["uri"] == uri).await?;
+    run_step(client, touch, json!({})).await?;
+    let notification = client
+        .wait_for_notification("notifications/resources/updated", |params| params["uri"] == uri)
+        .await?;
     match stream {
-        Some(id) => end(client, id, &told).await,
+        Some(id) => end(client, id, &notification).await,
         None => client.request("resources/unsubscribe", json!({"uri": uri})).await.map(drop),
     }
 }
 
-/// A list gets longer, the client is told, and finds what is new.
-pub(super) async fn list_changed(client: &mut Client, script: &Script) -> anyhow::Result<()> {
-    let (list, grown) = (&script.list, script.grown.replace("NAME", &client.own_name));
+/// A list grows; the client is notified, and finds the new entry.
+pub(super) async fn list_changed(client: &mut MatrixClient, script: &FeatureScript) -> anyhow::Result<()> {
+    let (list, new_entry) = (&script.list, script.new_entry.replace("NAME", &client.own_name));
     let modern = client.kind.revision.is_modern();
     let stream = match modern {
         true => Some(listen(client, json!({list.filter: true})).await?),
         false => None,
     };
-    client.forget();
-    perform(client, &script.grow, json!({})).await?;
+    client.clear_received();
+    run_step(client, &script.grow, json!({})).await?;
     let changed = format!("notifications/{}/list_changed", list.kind);
     loop {
-        let told =
-            client.notice(&changed, |_| true).await.context("the list has changed, and nobody was told")?;
-        // Another client's doing may be told first.
-        if lists::all(client, list).await?.contains(&grown) {
+        let notification = client
+            .wait_for_notification(&changed, |_| true)
+            .await
+            .context("no notification of the change")?;
+        // The change of another client may be notified first.
+        if lists::list_names(client, list).await?.contains(&new_entry) {
             return match stream {
-                Some(id) => end(client, id, &told).await,
+                Some(id) => end(client, id, &notification).await,
                 None => Ok(()),
             };
         }
     }
 }
 
-/// Opens a stream of changes, which is acknowledged with all that was asked for.
-async fn listen(client: &mut Client, wanted: Value) -> anyhow::Result<u64> {
-    let id = client.begin("subscriptions/listen", json!({"notifications": wanted})).await?;
-    let acknowledged = client.notice(ACKNOWLEDGED, |params| params["_meta"][SUBSCRIPTION] == id).await?;
-    ensure!(acknowledged["notifications"] == wanted, "wanted {wanted} and got {acknowledged}");
+/// Opens a subscription stream, and checks that everything requested is acknowledged.
+async fn listen(client: &mut MatrixClient, requested: Value) -> anyhow::Result<u64> {
+    let id = client.start_request("subscriptions/listen", json!({"notifications": requested})).await?;
+    let acknowledged =
+        client.wait_for_notification(ACKNOWLEDGED, |params| params["_meta"][SUBSCRIPTION] == id).await?;
+    ensure!(acknowledged["notifications"] == requested, "requested {requested}, got {acknowledged}");
     Ok(id)
 }
 
-/// Ends it. What was told on it has its id.
-async fn end(client: &mut Client, id: u64, told: &Value) -> anyhow::Result<()> {
-    ensure!(told["_meta"][SUBSCRIPTION] == id, "the id of the stream is missing: {told}");
+/// Closes the stream. Its notifications have its ID.
+async fn end(client: &mut MatrixClient, id: u64, notification: &Value) -> anyhow::Result<()> {
+    ensure!(notification["_meta"][SUBSCRIPTION] == id, "missing ID of the stream: {notification}");
     client.cancel(id).await
 }

@@ -1,12 +1,12 @@
-//! What a client answers to a server.
+//! The responses of a client to server requests.
 
 use anyhow::{Context, bail, ensure};
 use serde_json::{Value, json};
 
-use super::Client;
+use super::MatrixClient;
 
-impl Client {
-    /// The response to a request of a server, which only a session can send.
+impl MatrixClient {
+    /// The response to a server request, which only sessions have.
     pub(super) fn answer_to(&mut self, method: &str, request: &Value) -> anyhow::Result<Value> {
         let modern = self.kind.revision.is_modern();
         ensure!(!modern, "a server cannot send requests in this revision: {request}");
@@ -14,22 +14,22 @@ impl Client {
         Ok(json!({"jsonrpc": "2.0", "id": request["id"], "result": result}))
     }
 
-    /// The parameters of the next round: as before, with answers to all that was asked.
-    pub(crate) fn answered(&mut self, params: &Value, asked: &Value) -> anyhow::Result<Value> {
+    /// The parameters of the next round: the original ones, with answers to all input requests.
+    pub(crate) fn answered(&mut self, params: &Value, incomplete: &Value) -> anyhow::Result<Value> {
         let mut next = params.clone();
-        if let Some(requests) = asked["inputRequests"].as_object() {
+        if let Some(requests) = incomplete["inputRequests"].as_object() {
             let mut responses = json!({});
             for (key, request) in requests {
-                let method = request["method"].as_str().context("a question without a method")?;
+                let method = request["method"].as_str().context("input request without a method")?;
                 responses[key] = self.take_question(method, &request["params"])?;
             }
             next["inputResponses"] = responses;
         }
         ensure!(
-            asked["inputRequests"].is_object() || asked["requestState"].is_string(),
-            "asked for nothing: {asked}"
+            incomplete["inputRequests"].is_object() || incomplete["requestState"].is_string(),
+            "no input requests and no state: {incomplete}"
         );
-        if let Some(state) = asked["requestState"].as_str() {
+        if let Some(state) = incomplete["requestState"].as_str() {
             next["requestState"] = state.into();
         }
         Ok(next)
@@ -41,18 +41,18 @@ impl Client {
             "elicitation/create" => "elicitation",
             "sampling/createMessage" => "sampling",
             "roots/list" => "roots",
-            _ => bail!("asked for {method}"),
+            _ => bail!("unexpected server request {method}"),
         };
-        ensure!(self.declared[capability].is_object(), "asked for {method}, which was not declared");
-        self.asked.push(method.to_owned());
+        ensure!(self.declared[capability].is_object(), "server request {method} without the capability");
+        self.server_requests.push(method.to_owned());
         let name = &self.own_name;
         Ok(match capability {
             "elicitation" => {
-                ensure!(params["message"].is_string(), "a question without a message: {params}");
+                ensure!(params["message"].is_string(), "elicitation without a message: {params}");
                 json!({"action": "accept", "content": filled(params, name)})
             }
             "sampling" => {
-                ensure!(params["messages"].is_array(), "a prompt without messages: {params}");
+                ensure!(params["messages"].is_array(), "sampling without messages: {params}");
                 let content = json!({"type": "text", "text": name});
                 json!({"role": "assistant", "model": "none", "content": content, "stopReason": "endTurn"})
             }
@@ -61,7 +61,7 @@ impl Client {
     }
 }
 
-/// A form that is sent as it came, but for the name: every other field with a default has that.
+/// The form with its defaults, and the name of the client.
 fn filled(params: &Value, name: &str) -> Value {
     let mut content = json!({"name": name});
     for (field, schema) in params["requestedSchema"]["properties"].as_object().into_iter().flatten() {

@@ -1,4 +1,4 @@
-//! The headers in which a client repeats arguments of its calls (2026-07-28, basic/transports/streamable-http, custom
+//! Parameter headers: headers that repeat arguments of calls (2026-07-28, basic/transports/streamable-http, custom
 //! headers from tool parameters).
 
 use std::collections::HashMap;
@@ -9,17 +9,17 @@ use base64::engine::general_purpose::STANDARD;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 
-/// What each tool wants repeated, as far as its list has been read.
+/// The parameter headers of each tool that was listed.
 #[derive(Default)]
-pub(super) struct Repeated(HashMap<String, Vec<Param>>);
+pub(super) struct ParamHeaders(HashMap<String, Vec<ParamHeader>>);
 
-/// An argument, and the header that repeats it.
-struct Param {
+/// An argument and its header.
+struct ParamHeader {
     path: Vec<String>,
     header: HeaderName,
 }
 
-impl Repeated {
+impl ParamHeaders {
     /// Reads a page of the list of tools.
     pub(super) fn learn(&mut self, page: &Value) -> anyhow::Result<()> {
         for tool in page["tools"].as_array().into_iter().flatten() {
@@ -33,8 +33,8 @@ impl Repeated {
     /// The headers of a call with these parameters.
     pub(super) fn headers(&self, params: &Value) -> anyhow::Result<HeaderMap> {
         let mut headers = HeaderMap::new();
-        let wanted = params["name"].as_str().and_then(|name| self.0.get(name));
-        for Param { path, header } in wanted.into_iter().flatten() {
+        let headers_of_tool = params["name"].as_str().and_then(|name| self.0.get(name));
+        for ParamHeader { path, header } in headers_of_tool.into_iter().flatten() {
             let value = path.iter().try_fold(&params["arguments"], |value, name| value.get(name));
             match value {
                 None | Some(Value::Null) => {}
@@ -46,10 +46,10 @@ impl Repeated {
     }
 }
 
-fn collect(schema: &Value, path: &[String], params: &mut Vec<Param>) -> anyhow::Result<()> {
+fn collect(schema: &Value, path: &[String], params: &mut Vec<ParamHeader>) -> anyhow::Result<()> {
     if let Some(name) = schema["x-mcp-header"].as_str() {
         let header = format!("mcp-param-{name}").parse().with_context(|| format!("{name:?}"))?;
-        params.push(Param { path: path.to_vec(), header });
+        params.push(ParamHeader { path: path.to_vec(), header });
     }
     for (name, below) in schema["properties"].as_object().into_iter().flatten() {
         collect(below, &[path, std::slice::from_ref(name)].concat(), params)?;

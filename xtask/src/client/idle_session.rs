@@ -1,4 +1,4 @@
-//! Sessions whose clients have nothing to ask at the moment.
+//! Idle sessions.
 
 use std::net::SocketAddr;
 
@@ -10,44 +10,44 @@ use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderMap};
 use hyper::{Method, StatusCode};
 
-use super::{Connection, Era, PATIENCE};
+use super::{McpConnection, McpEra, RESPONSE_TIMEOUT};
 
-/// A session of the legacy era that is open and not used.
+/// An open session of the legacy era that is not used.
 pub(crate) struct IdleSession {
     headers: HeaderMap,
     last_id: u64,
-    /// On which the server would say what belongs to no request. It holds its connection open.
+    /// The stream for server messages outside of requests. It keeps its connection open.
     stream: Option<Incoming>,
 }
 
-impl Connection {
+impl McpConnection {
     /// Closes the connection and leaves the session open.
-    pub(crate) fn leave(self) -> IdleSession {
+    pub(crate) fn into_idle(self) -> IdleSession {
         IdleSession { headers: self.headers, last_id: self.last_id, stream: None }
     }
 
-    /// Asks for the session's own stream and leaves both open.
+    /// Opens the session's own stream, and leaves both open.
     pub(crate) async fn listen(mut self) -> anyhow::Result<IdleSession> {
         let request = self.http(Method::GET, Bytes::new())?;
-        let answer = tokio::time::timeout(PATIENCE, self.send(request)).await;
-        let (head, stream) = answer.context("there was no stream in time")??.into_parts();
+        let answer = tokio::time::timeout(RESPONSE_TIMEOUT, self.send(request)).await;
+        let (head, stream) = answer.context("no stream in time")??.into_parts();
         let kind = head.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         ensure!(
             head.status == StatusCode::OK && kind.starts_with("text/event-stream"),
-            "asked for a stream and got {} with {kind:?}",
+            "expected an event stream, got {} with {kind:?}",
             head.status
         );
-        Ok(IdleSession { stream: Some(stream), ..self.leave() })
+        Ok(IdleSession { stream: Some(stream), ..self.into_idle() })
     }
 }
 
 impl IdleSession {
-    /// Comes back, on a new connection. If the session had a stream, that must have stayed open until now.
-    pub(crate) async fn resume(mut self, address: SocketAddr) -> anyhow::Result<Connection> {
+    /// Resumes the session on a new connection. Errors if its stream was closed meanwhile.
+    pub(crate) async fn resume(mut self, address: SocketAddr) -> anyhow::Result<McpConnection> {
         while let Some(frame) = self.stream.as_mut().and_then(|stream| stream.frame().now_or_never()) {
-            frame.context("the server ended a stream")??;
+            frame.context("the server closed the stream")??;
         }
-        let mut connection = Connection::connect(address, Era::Legacy).await?;
+        let mut connection = McpConnection::new(super::connect(address).await?, McpEra::Legacy).await?;
         connection.headers = self.headers;
         connection.last_id = self.last_id;
         Ok(connection)

@@ -1,0 +1,15 @@
+//! Progress streams of which only the beginning is read.
+
+use serde_json::json;
+
+use super::AttackTarget;
+use crate::arena::hostile::server;
+use crate::client::{McpConnection, McpEra};
+
+pub(in crate::arena::hostile) async fn attempt(target: &AttackTarget) -> anyhow::Result<()> {
+    let stream = target.connect_with_small_buffer().await?;
+    let mut connection = McpConnection::open_on(stream, McpEra::Legacy, Some(&target.key)).await?;
+    let _answer = super::ensure_accepted(connection.start_call(server::PROGRESS, json!({})).await?)?;
+    target.completed();
+    std::future::pending().await
+}

@@ -1,0 +1,12 @@
+//! Sessions that are opened and abandoned.
+
+use super::AttackTarget;
+use crate::client::{McpConnection, McpEra};
+
+pub(in crate::arena::hostile) async fn attempt(target: &AttackTarget) -> anyhow::Result<()> {
+    for _ in 0..100 {
+        McpConnection::open_with_key(target.gateway, McpEra::Legacy, Some(&target.key)).await?;
+        target.completed();
+    }
+    Ok(())
+}
