@@ -62,9 +62,8 @@ fn innermost_file<'a>(folder: &Path, modules: &'a [&'a str]) -> Option<(String, 
     (0..=modules.len()).rev().find_map(|length| {
         let (outer, inner) = modules.split_at(length);
         let module = folder.join(outer.iter().collect::<PathBuf>());
-        let root = if outer.is_empty() { "main.rs" } else { "mod.rs" };
-        let files = [module.with_extension("rs"), module.join(root)];
-        files.iter().find_map(|file| fs::read_to_string(file).ok()).map(|text| (text, inner))
+        let file = if outer.is_empty() { module.join("main.rs") } else { module.with_extension("rs") };
+        fs::read_to_string(file).ok().map(|text| (text, inner))
     })
 }
 
@@ -77,7 +76,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let files = [
             ("crates/toolyard-a/tests/it/keys.rs", "fn one() {}"),
-            ("crates/toolyard-a/tests/it/deep/mod.rs", "fn one() {}"),
+            ("crates/toolyard-a/tests/it/deep.rs", "fn one() {}"),
             ("crates/toolyard-a/tests/it/main.rs", "mod keys;\nfn three() {}"),
             ("crates/toolyard-a/src/names.rs", "mod tests {\n    fn one() {}\n}"),
             ("crates/toolyard-a/src/names/tests.rs", "fn two() {}"),

@@ -1,5 +1,7 @@
 //! The transports of the examples.
 
+#![expect(clippy::mod_module_files, reason = "`support.rs` would be an example")]
+
 use toolyard_sdk::{Error, Result, Server};
 
 /// Serves on standard input and output, or over HTTP on the address in the first argument of the program, until

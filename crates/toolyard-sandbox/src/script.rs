@@ -35,7 +35,7 @@ use payload::ScriptPayload;
 pub use interpreter::interpreter;
 
 /// Start-up code of the interpreter.
-const BOOTSTRAP: &str = include_str!("bootstrap.py");
+const BOOTSTRAP: &str = include_str!("script/bootstrap.py");
 
 /// Options of a [`LocalRunner`].
 #[derive(Clone, Debug)]

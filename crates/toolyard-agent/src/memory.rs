@@ -46,5 +46,5 @@ use crate::guides::GuideDocument;
 pub const GUIDE: GuideDocument = GuideDocument::new(
     "working-memory",
     "Keep notes and intermediate results for a while, find them again, and select parts of stored JSON",
-    include_str!("guide.md"),
+    include_str!("memory/guide.md"),
 );

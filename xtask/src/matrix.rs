@@ -87,7 +87,7 @@ fn matrix_path() -> PathBuf {
 }
 
 fn page(tables: &[MatrixTable]) -> String {
-    let head = include_str!("head.md");
+    let head = include_str!("matrix/head.md");
     head.to_owned() + &table::document(tables)
 }
 

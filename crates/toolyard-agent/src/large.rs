@@ -37,7 +37,7 @@ pub use rules::{LargeOptions, MODEL_META, ModelBehavior, ModelBehaviors};
 pub const GUIDE: GuideDocument = GuideDocument::new(
     "large-results",
     "Work with tool results that were too large to be shown and were put into working memory in chunks",
-    include_str!("guide.md"),
+    include_str!("large/guide.md"),
 );
 
 /// The layer that puts large results into working memory.

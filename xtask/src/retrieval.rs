@@ -75,7 +75,7 @@ fn measure(args: &RetrievalArgs, corpora: &Path) -> anyhow::Result<()> {
     let timing = RetrievalTiming::measure(corpora, &sets, &lexicon)?;
     let tools: Vec<usize> = sets.iter().map(|set| set.tools.len()).collect();
     let queries: Vec<usize> = sets.iter().map(|set| set.queries.len()).collect();
-    let mut page = include_str!("head.md").to_owned();
+    let mut page = include_str!("retrieval/head.md").to_owned();
     page += &report::comparison(&all, &tools, &queries);
     page += &report::timing(&timing);
     page += &report::goals(&all, &timing);

@@ -38,5 +38,5 @@ use crate::guides::GuideDocument;
 pub const GUIDE: GuideDocument = GuideDocument::new(
     "skills",
     "Keep what you have learned about doing a kind of task, and find it again in later sessions",
-    include_str!("guide.md"),
+    include_str!("skills/guide.md"),
 );

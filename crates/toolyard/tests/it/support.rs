@@ -15,7 +15,7 @@ pub(crate) mod http;
 pub(crate) mod message;
 pub(crate) mod peers;
 #[expect(dead_code, reason = "the tests of the store do more with it")]
-#[path = "../../../../toolyard-store/tests/it/server.rs"]
+#[path = "../../../toolyard-store/tests/it/server.rs"]
 pub(crate) mod postgres;
 pub(crate) mod process;
 pub(crate) mod process_tree;

@@ -59,12 +59,12 @@ impl GuideProvider for GuideDocument {
 pub const MCP_GUIDE: GuideDocument = GuideDocument::new(
     "mcp-tool-guide",
     "Find the MCP servers that are connected, read what their tools take, call them, add and remove servers",
-    include_str!("mcp.md"),
+    include_str!("guides/mcp.md"),
 );
 
 /// Guide to finding a service and a tool.
 pub const SEARCH_GUIDE: GuideDocument = GuideDocument::new(
     "service-search",
     "Find the service or the tool for a task by a few keywords, and call a tool that is not on your list",
-    include_str!("search.md"),
+    include_str!("guides/search.md"),
 );
