@@ -65,6 +65,89 @@ pub trait Backend: Send + Sync {
     }
 }
 
+/// A backend in front of another one, which changes some of its methods. It is a [`Backend`], and delegates every method
+/// that it does not override.
+pub trait BackendWrapper: Send + Sync {
+    /// Returns the wrapped backend.
+    fn inner(&self) -> &dyn Backend;
+
+    /// See [`Backend::catalog`].
+    fn catalog(&self) -> watch::Receiver<Arc<Catalog>> {
+        self.inner().catalog()
+    }
+
+    /// See [`Backend::call`].
+    fn call(&self, call: Call) -> BoxFuture<'_, Result<Outcome, ToolError>> {
+        self.inner().call(call)
+    }
+
+    /// See [`Backend::forward`].
+    fn forward(&self, own: &str, call: &Call, registry: &Registry) -> Option<Call> {
+        self.inner().forward(own, call, registry)
+    }
+
+    /// See [`Backend::price`].
+    fn price(&self, call: &Call) -> Option<CallPrice> {
+        self.inner().price(call)
+    }
+
+    /// See [`Backend::follow`].
+    fn follow(&self, uri: &str) -> BoxStream<'static, Object> {
+        self.inner().follow(uri)
+    }
+
+    /// See [`Backend::roots_changed`].
+    fn roots_changed(&self, caller: &Caller) {
+        self.inner().roots_changed(caller);
+    }
+
+    /// See [`Backend::refresh`].
+    fn refresh(&self) {
+        self.inner().refresh();
+    }
+
+    /// See [`Backend::stop`].
+    fn stop(&self) -> BoxFuture<'_, ()> {
+        self.inner().stop()
+    }
+}
+
+// Every method is listed: a missing one would silently fall back to the default for all wrappers.
+#[deny(clippy::missing_trait_methods)]
+impl<W: BackendWrapper> Backend for W {
+    fn catalog(&self) -> watch::Receiver<Arc<Catalog>> {
+        BackendWrapper::catalog(self)
+    }
+
+    fn call(&self, call: Call) -> BoxFuture<'_, Result<Outcome, ToolError>> {
+        BackendWrapper::call(self, call)
+    }
+
+    fn forward(&self, own: &str, call: &Call, registry: &Registry) -> Option<Call> {
+        BackendWrapper::forward(self, own, call, registry)
+    }
+
+    fn price(&self, call: &Call) -> Option<CallPrice> {
+        BackendWrapper::price(self, call)
+    }
+
+    fn follow(&self, uri: &str) -> BoxStream<'static, Object> {
+        BackendWrapper::follow(self, uri)
+    }
+
+    fn roots_changed(&self, caller: &Caller) {
+        BackendWrapper::roots_changed(self, caller);
+    }
+
+    fn refresh(&self) {
+        BackendWrapper::refresh(self);
+    }
+
+    fn stop(&self) -> BoxFuture<'_, ()> {
+        BackendWrapper::stop(self)
+    }
+}
+
 /// The current offer of a backend.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Catalog {

@@ -58,7 +58,7 @@ pub mod tokens;
 #[cfg(test)]
 mod testing;
 
-pub use backend::{Backend, BackendPhase, Catalog};
+pub use backend::{Backend, BackendPhase, BackendWrapper, Catalog};
 pub use breaker::CircuitBreaker;
 pub use cache::{CacheHint, CacheScope};
 pub use call::{Call, CallTarget, Caller, CompletionReference, TaskAction, TaskReference};

@@ -3,12 +3,8 @@
 
 use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
-use futures_util::stream::BoxStream;
-use tokio::sync::watch;
-use toolyard_core::access::CallPrice;
 use toolyard_core::registry::RegistryEntry;
-use toolyard_core::{Backend, Call, Caller, Catalog, Json, Object, Outcome, Registry, ToolError};
+use toolyard_core::{Backend, BackendWrapper, Call, Json, Object, Registry};
 
 use super::args::{arguments_object, excerpt, missing_parameter, scalar_text, server_name};
 use super::manager::ServerManager;
@@ -36,42 +32,17 @@ impl InvokeToolBackend {
     }
 }
 
-impl Backend for InvokeToolBackend {
-    fn catalog(&self) -> watch::Receiver<Arc<Catalog>> {
-        self.inner.catalog()
-    }
-
-    fn call(&self, call: Call) -> BoxFuture<'_, Result<Outcome, ToolError>> {
-        self.inner.call(call)
+impl BackendWrapper for InvokeToolBackend {
+    fn inner(&self) -> &dyn Backend {
+        &*self.inner
     }
 
     fn forward(&self, own: &str, call: &Call, registry: &Registry) -> Option<Call> {
-        match own == INVOKE {
-            true => resolve_invocation(call.arguments(), registry, &*self.servers)
-                .ok()
-                .map(|(tool, arguments)| call.of(tool, arguments)),
-            false => self.inner.forward(own, call, registry),
+        if own != INVOKE {
+            return self.inner.forward(own, call, registry);
         }
-    }
-
-    fn price(&self, call: &Call) -> Option<CallPrice> {
-        self.inner.price(call)
-    }
-
-    fn follow(&self, uri: &str) -> BoxStream<'static, Object> {
-        self.inner.follow(uri)
-    }
-
-    fn roots_changed(&self, caller: &Caller) {
-        self.inner.roots_changed(caller);
-    }
-
-    fn refresh(&self) {
-        self.inner.refresh();
-    }
-
-    fn stop(&self) -> BoxFuture<'_, ()> {
-        self.inner.stop()
+        let (tool, arguments) = resolve_invocation(call.arguments(), registry, &*self.servers).ok()?;
+        Some(call.of(tool, arguments))
     }
 }
 

@@ -2,12 +2,8 @@
 
 use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
-use futures_util::stream::BoxStream;
-use tokio::sync::watch;
 use tokio::task::JoinSet;
-use toolyard_core::access::CallPrice;
-use toolyard_core::{Backend, Call, Caller, Catalog, Json, JsonError, Object, Outcome, Registry, ToolError};
+use toolyard_core::{Backend, BackendWrapper, Call, Json, JsonError, Object, Registry};
 
 use super::tools::CALL;
 
@@ -28,13 +24,9 @@ impl CallToolBackend {
     }
 }
 
-impl Backend for CallToolBackend {
-    fn catalog(&self) -> watch::Receiver<Arc<Catalog>> {
-        self.inner.catalog()
-    }
-
-    fn call(&self, call: Call) -> BoxFuture<'_, Result<Outcome, ToolError>> {
-        self.inner.call(call)
+impl BackendWrapper for CallToolBackend {
+    fn inner(&self) -> &dyn Backend {
+        &*self.inner
     }
 
     fn forward(&self, own: &str, call: &Call, registry: &Registry) -> Option<Call> {
@@ -42,26 +34,6 @@ impl Backend for CallToolBackend {
             CALL => forwarded_call(call, registry),
             _ => self.inner.forward(own, call, registry),
         }
-    }
-
-    fn price(&self, call: &Call) -> Option<CallPrice> {
-        self.inner.price(call)
-    }
-
-    fn follow(&self, uri: &str) -> BoxStream<'static, Object> {
-        self.inner.follow(uri)
-    }
-
-    fn roots_changed(&self, caller: &Caller) {
-        self.inner.roots_changed(caller);
-    }
-
-    fn refresh(&self) {
-        self.inner.refresh();
-    }
-
-    fn stop(&self) -> BoxFuture<'_, ()> {
-        self.inner.stop()
     }
 }
 
