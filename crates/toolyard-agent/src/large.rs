@@ -110,7 +110,7 @@ impl LargeResults {
 
     /// Returns `true` if the caller can read working memory.
     fn sees_memory(&self, plan: &ChunkingPlan) -> bool {
-        Registry::seen_by(self.registry.borrow().clone(), &plan.caller).reads_chunks()
+        Registry::view_for(self.registry.borrow().clone(), &plan.caller).reads_chunks()
     }
 
     /// Limits the length of an output. The result of a task is a member of the task's description.

@@ -123,7 +123,7 @@ impl RequestDelivery {
             let reserved = self.budget.reserve(copy.as_bytes().len()).await;
             let reserved =
                 reserved.map_err(|used_up| DeliveryError::BudgetExhausted(used_up).into_error(""))?;
-            let retained = copy.held(|bytes| reserved.hold(bytes));
+            let retained = copy.with_bytes(|bytes| reserved.hold(bytes));
             output.body.set(name, retained);
         }
         Ok(())

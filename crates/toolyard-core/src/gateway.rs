@@ -117,7 +117,7 @@ impl Gateway {
 
     /// Reports that the roots of a client have changed.
     pub fn roots_changed(&self, caller: &Caller) {
-        for backend in Registry::seen_by(self.registry(), caller).backends() {
+        for backend in Registry::view_for(self.registry(), caller).backends() {
             backend.roots_changed(caller);
         }
     }
@@ -135,7 +135,7 @@ impl Gateway {
 
     /// Returns the caller's view once the handlers have had their time to answer.
     pub async fn settled_for(&self, caller: &Caller) -> Arc<Registry> {
-        Registry::seen_by(self.settled().await, caller)
+        Registry::view_for(self.settled().await, caller)
     }
 
     /// Returns the current registry.

@@ -134,13 +134,13 @@ impl Json {
         Self(Bytes::copy_from_slice(&self.0))
     }
 
-    /// Returns the same value in the buffer that `hold` returns for its bytes, which may own something for the life of
-    /// the bytes.
+    /// Returns the same value in the buffer that `replace` returns for its bytes. That buffer may own something else for
+    /// as long as the bytes live. Its bytes must be equal.
     #[must_use]
-    pub fn held(&self, hold: impl FnOnce(Bytes) -> Bytes) -> Self {
-        let held = hold(self.0.clone());
-        debug_assert!(held == self.0, "the text is another");
-        Self(held)
+    pub fn with_bytes(&self, replace: impl FnOnce(Bytes) -> Bytes) -> Self {
+        let bytes = replace(self.0.clone());
+        debug_assert!(bytes == self.0, "the replacement has other bytes");
+        Self(bytes)
     }
 
     /// Opens an object. Members keep their order and their text.

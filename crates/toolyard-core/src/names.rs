@@ -57,7 +57,7 @@ pub struct NameRegistry {
     /// Handlers of this assembly.
     namespaces: Arc<HandlerNamespaces>,
     /// Notices of the last assembly, so that each is logged once.
-    remarked: HashSet<PublishNotice>,
+    reported_notices: HashSet<PublishNotice>,
 }
 
 /// An assigned name.
@@ -96,16 +96,16 @@ impl Default for NameRegistry {
             resources: NameTable::of_uris(),
             templates: NameTable::of_uris(),
             namespaces: Arc::default(),
-            remarked: HashSet::new(),
+            reported_notices: HashSet::new(),
         }
     }
 }
 
 impl NameRegistry {
     /// Returns every assigned name, to be stored beyond the end of the process. URIs are not stored.
-    pub fn given(&self) -> impl Iterator<Item = AssignedName> {
+    pub fn assigned_names(&self) -> impl Iterator<Item = AssignedName> {
         let tables = [(NamedKind::Tool, &self.tools), (NamedKind::Prompt, &self.prompts)];
-        tables.into_iter().flat_map(|(named, table)| table.given(named))
+        tables.into_iter().flat_map(|(named, table)| table.assigned_names(named))
     }
 
     /// Restores earlier assignments of handlers that still exist.
@@ -205,10 +205,10 @@ impl NameRegistry {
     }
 
     /// Returns notices that the last assembly did not have: all of them after the first assembly, then the changes.
-    pub(crate) fn news<'a>(&mut self, remarks: &'a [PublishNotice]) -> Vec<&'a PublishNotice> {
-        let news = remarks.iter().filter(|remark| !self.remarked.contains(remark)).collect();
-        self.remarked = remarks.iter().cloned().collect();
-        news
+    pub(crate) fn new_notices<'a>(&mut self, notices: &'a [PublishNotice]) -> Vec<&'a PublishNotice> {
+        let new_notices = notices.iter().filter(|notice| !self.reported_notices.contains(notice)).collect();
+        self.reported_notices = notices.iter().cloned().collect();
+        new_notices
     }
 
     const fn table(&mut self, kind: EntryKind) -> &mut NameTable {

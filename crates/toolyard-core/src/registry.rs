@@ -127,12 +127,12 @@ pub struct Registry {
     phases: Vec<(Arc<str>, BackendPhase)>,
     /// Cache hints of the handlers.
     hints: Vec<(Arc<str>, [Option<CacheHint>; 4])>,
-    remarks: Vec<PublishNotice>,
+    notices: Vec<PublishNotice>,
     settled: bool,
     /// Handler that decides about advertising, with its policy.
     discloses: Option<(Arc<str>, Arc<DisclosurePolicy>)>,
     /// Advertised tools if they differ from all tools, created on first use.
-    shown: OnceLock<Option<EncodedListing>>,
+    advertised: OnceLock<Option<EncodedListing>>,
     /// Views for scopes, created on first use.
     views: Mutex<HashMap<AccessScope, Arc<Registry>>>,
 }
@@ -169,7 +169,7 @@ impl EntryKind {
 impl Registry {
     /// Returns the caller's view: entries outside of its scope do not exist.
     #[must_use]
-    pub fn seen_by(registry: Arc<Self>, caller: &Caller) -> Arc<Self> {
+    pub fn view_for(registry: Arc<Self>, caller: &Caller) -> Arc<Self> {
         let Some(scope) = caller.grant.as_ref().map(|grant| &grant.scope) else { return registry };
         if scope.is_everything() {
             return registry;
@@ -242,23 +242,23 @@ impl Registry {
 
     /// Returns the full listing of one kind.
     #[must_use]
-    pub const fn all(&self, kind: EntryKind) -> &EncodedListing {
+    pub const fn full_listing(&self, kind: EntryKind) -> &EncodedListing {
         &self.part(kind).listing
     }
 
     /// Returns the listed entries of one kind with their published definitions.
-    pub fn listed(&self, kind: EntryKind) -> impl Iterator<Item = (&Arc<RegistryEntry>, &Json)> {
+    pub fn definitions(&self, kind: EntryKind) -> impl Iterator<Item = (&Arc<RegistryEntry>, &Json)> {
         self.part(kind).listing.iter()
     }
 
     /// Returns every entry of one kind that a call finds, in no order, including those of unavailable handlers.
-    pub fn known(&self, kind: EntryKind) -> impl Iterator<Item = &Arc<RegistryEntry>> {
+    pub fn callable_entries(&self, kind: EntryKind) -> impl Iterator<Item = &Arc<RegistryEntry>> {
         self.part(kind).by_name.values()
     }
 
     /// Returns all backends, each once.
     pub fn backends(&self) -> impl Iterator<Item = &Arc<dyn Backend>> {
-        let entries = EntryKind::ALL.into_iter().flat_map(|kind| self.known(kind));
+        let entries = EntryKind::ALL.into_iter().flat_map(|kind| self.callable_entries(kind));
         let by_name: HashMap<_, _> =
             entries.map(|entry| (&entry.handler.name, &entry.handler.backend)).collect();
         by_name.into_values()
@@ -327,8 +327,8 @@ impl Registry {
 
     /// Returns notices about entries that are not published as offered, or not as the manifest asks.
     #[must_use]
-    pub fn remarks(&self) -> &[PublishNotice] {
-        &self.remarks
+    pub fn notices(&self) -> &[PublishNotice] {
+        &self.notices
     }
 }
 

@@ -189,12 +189,12 @@ impl StatusReporter {
     /// may block for a moment.
     #[must_use]
     pub fn status(&self, caller: &AuthenticatedCaller) -> String {
-        let registry = Registry::seen_by(self.gateway.registry(), &caller.to_caller());
+        let registry = Registry::view_for(self.gateway.registry(), &caller.to_caller());
         let statuses = self.visible_statuses(caller, &registry);
         let (handlers, discovered_tools) = self.handler_reports(&registry, &statuses);
         let available =
             discovered_tools.iter().filter(|tool| tool.status == ToolAvailability::Available).count();
-        let advertised = registry.shown(EntryKind::Tools);
+        let advertised = registry.advertised(EntryKind::Tools);
         let status = GatewayStatus {
             phase: OverallPhase::of(&statuses),
             discovered_tools_count: discovered_tools.len(),
@@ -217,7 +217,7 @@ impl StatusReporter {
     /// Returns the handlers of the status, as JSON.
     #[must_use]
     pub fn handlers(&self, caller: &AuthenticatedCaller) -> String {
-        let registry = Registry::seen_by(self.gateway.registry(), &caller.to_caller());
+        let registry = Registry::view_for(self.gateway.registry(), &caller.to_caller());
         let (handlers, _) = self.handler_reports(&registry, &self.visible_statuses(caller, &registry));
         serde_json::to_string(&serde_json::json!({"handlers": handlers})).unwrap_or_default()
     }
@@ -256,7 +256,7 @@ impl StatusReporter {
         let mut running = self.processes.list();
         let mut discovered_tools = Vec::new();
         let mut handlers = Vec::new();
-        let mut tools: Vec<_> = registry.known(EntryKind::Tools).collect();
+        let mut tools: Vec<_> = registry.callable_entries(EntryKind::Tools).collect();
         tools.sort_by(|one, other| one.name.cmp(&other.name));
         for standing in statuses.iter() {
             let name = standing.declared.name.as_str();

@@ -12,7 +12,7 @@ use crate::client::McpEra;
 
 /// The setups, each compared with the first.
 const SETUPS: [(&str, GatewaySetup); 7] = [
-    ("nothing", GatewaySetup { without: &["meter", "leg"], ..GatewaySetup::MINIMAL }),
+    ("nothing", GatewaySetup { without: &["call_timing", "upstream_timing"], ..GatewaySetup::MINIMAL }),
     ("metrics", GatewaySetup::MINIMAL),
     ("metrics, a key", GatewaySetup { key: true, ..GatewaySetup::MINIMAL }),
     ("metrics, a trail", GatewaySetup { audit: true, ..GatewaySetup::MINIMAL }),

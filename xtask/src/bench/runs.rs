@@ -15,7 +15,7 @@ use crate::measure::memory;
 
 pub(super) const IN_FLIGHT: [usize; 3] = [1, 16, 64];
 pub(super) const ERAS: [McpEra; 2] = [McpEra::Legacy, McpEra::Modern];
-const LAYERS: [&[&str]; 4] = [&["meter"], &["concurrency"], &["arguments"], &["deadline"]];
+const LAYERS: [&[&str]; 4] = [&["call_timing"], &["concurrency"], &["argument_validation"], &["deadline"]];
 
 /// Makes one of the measurements, prints it and adds it to the report.
 pub(super) async fn run(

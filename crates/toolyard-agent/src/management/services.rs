@@ -70,7 +70,7 @@ impl<'a> ServerDirectory<'a> {
     /// Returns the JSON array that lists the servers for a model.
     pub(super) fn listing(&self, added: &[Arc<str>], summaries: &dyn SummarySource) -> String {
         let advertised = grouped(self.registry.entries(EntryKind::Tools));
-        let mut away = grouped(self.registry.known(EntryKind::Tools));
+        let mut away = grouped(self.registry.callable_entries(EntryKind::Tools));
         away.values_mut().for_each(|tools| sort_by_name(tools));
         let service = |(name, phase): &'a (Arc<str>, BackendPhase)| {
             let tools = advertised.get(&**name).or_else(|| away.get(&**name)).cloned().unwrap_or_default();
@@ -98,7 +98,7 @@ impl<'a> ServerDirectory<'a> {
         let is_its = |entry: &&Arc<RegistryEntry>| entry.handler.name == *name;
         let mut tools: Vec<_> = self.registry.entries(EntryKind::Tools).iter().filter(is_its).collect();
         if tools.is_empty() {
-            tools = self.registry.known(EntryKind::Tools).filter(is_its).collect();
+            tools = self.registry.callable_entries(EntryKind::Tools).filter(is_its).collect();
             sort_by_name(&mut tools);
         }
         Ok(VisibleServer { name, phase, tools })

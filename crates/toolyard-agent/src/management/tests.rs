@@ -50,7 +50,7 @@ struct RecordingServers {
 
 impl ServerManager for RecordingServers {
     fn seen_by<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, Arc<Registry>> {
-        Box::pin(async move { Registry::seen_by(self.registry.borrow().clone(), caller) })
+        Box::pin(async move { Registry::view_for(self.registry.borrow().clone(), caller) })
     }
 
     fn added(&self) -> Vec<Arc<str>> {

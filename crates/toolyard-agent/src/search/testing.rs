@@ -119,7 +119,7 @@ impl SearchHarness {
 
     /// Returns the registry as a caller with this scope sees it.
     pub(super) fn view(&self, scope: &[&str]) -> Arc<Registry> {
-        Registry::seen_by(self.registry.borrow().clone(), &caller(scope))
+        Registry::view_for(self.registry.borrow().clone(), &caller(scope))
     }
 
     /// Returns the call that `call_tool` forwards, as `name arguments`.

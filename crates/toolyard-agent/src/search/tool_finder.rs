@@ -126,7 +126,7 @@ impl ToolFinder {
     /// Returns the current registry as a caller sees it.
     #[must_use]
     pub(super) fn view(&self, caller: &Caller) -> Arc<Registry> {
-        Registry::seen_by(self.registry(), caller)
+        Registry::view_for(self.registry(), caller)
     }
 
     #[cfg(test)]

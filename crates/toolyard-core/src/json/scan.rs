@@ -48,7 +48,7 @@ impl<'a> JsonLexer<'a> {
     }
 
     /// Returns the text that `step` reads.
-    pub(super) fn taken(
+    pub(super) fn text_of(
         &mut self,
         step: impl FnOnce(&mut Self) -> Result<(), JsonError>,
     ) -> Result<&'a [u8], JsonError> {

@@ -50,12 +50,12 @@ fn array(scanner: &mut JsonLexer<'_>) -> Option<Value> {
 }
 
 fn string(scanner: &mut JsonLexer<'_>) -> Option<String> {
-    let quoted = scanner.taken(JsonLexer::string).ok()?;
+    let quoted = scanner.text_of(JsonLexer::string).ok()?;
     text::unquote(quoted).map(std::borrow::Cow::into_owned)
 }
 
 fn number(scanner: &mut JsonLexer<'_>) -> Option<Value> {
-    let text = std::str::from_utf8(scanner.taken(JsonLexer::number).ok()?).ok()?;
+    let text = std::str::from_utf8(scanner.text_of(JsonLexer::number).ok()?).ok()?;
     if let Ok(number) = text.parse::<u64>() {
         return Some(number.into());
     }

@@ -11,7 +11,7 @@ pub struct AccessPolicy;
 
 impl Layer for AccessPolicy {
     fn name(&self) -> &'static str {
-        "policy"
+        "access_policy"
     }
 
     fn call<'a>(&'a self, call: Call, next: NextLayer<'a>) -> BoxFuture<'a, CallResult> {

@@ -10,7 +10,7 @@ pub struct ArgumentDefaults;
 
 impl Layer for ArgumentDefaults {
     fn name(&self) -> &'static str {
-        "shape"
+        "argument_defaults"
     }
 
     fn call<'a>(&'a self, mut call: Call, next: NextLayer<'a>) -> BoxFuture<'a, CallResult> {

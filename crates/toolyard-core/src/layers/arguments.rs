@@ -48,7 +48,7 @@ impl ArgumentValidation {
 
 impl Layer for ArgumentValidation {
     fn name(&self) -> &'static str {
-        "arguments"
+        "argument_validation"
     }
 
     fn call<'a>(&'a self, call: Call, next: NextLayer<'a>) -> BoxFuture<'a, CallResult> {

@@ -86,7 +86,7 @@ impl UpstreamTiming {
 
 impl Layer for CallTiming {
     fn name(&self) -> &'static str {
-        "meter"
+        "call_timing"
     }
 
     fn call<'a>(&'a self, call: Call, next: NextLayer<'a>) -> BoxFuture<'a, CallResult> {
@@ -100,7 +100,7 @@ impl Layer for CallTiming {
 
 impl Layer for UpstreamTiming {
     fn name(&self) -> &'static str {
-        "leg"
+        "upstream_timing"
     }
 
     fn call<'a>(&'a self, call: Call, next: NextLayer<'a>) -> BoxFuture<'a, CallResult> {

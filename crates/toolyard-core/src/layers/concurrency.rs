@@ -56,7 +56,7 @@ impl Layer for ConcurrencyLimit {
 struct CallPermits {
     limits: Arc<CallLimits>,
     gateway: Arc<CallGate>,
-    held: Mutex<PermitState>,
+    state: Mutex<PermitState>,
 }
 
 #[derive(Debug, Default)]
@@ -69,31 +69,31 @@ struct PermitState {
 
 impl CallPermits {
     fn new(limits: Arc<CallLimits>, gateway: Arc<CallGate>) -> Self {
-        Self { limits, gateway, held: Mutex::default() }
+        Self { limits, gateway, state: Mutex::default() }
     }
 
     async fn enter(&self, deadline: Option<Instant>) -> Result<(), ToolError> {
         self.limits.gate.enter(deadline).await?.forget();
-        self.held().handler = true;
+        self.state().handler = true;
         self.gateway.enter(deadline).await?.forget();
-        self.held().gateway = true;
+        self.state().gateway = true;
         Ok(())
     }
 
     /// Waits for the permits again. A call that was admitted before is never refused, whatever the length of the queue.
     async fn enter_again(&self) {
-        if !self.held().handler {
+        if !self.state().handler {
             self.limits.gate.enter_again().await;
-            let mut held = self.held();
+            let mut state = self.state();
             // Another question of the same call may have begun or ended meanwhile.
-            if held.asking > 0 || std::mem::replace(&mut held.handler, true) {
+            if state.asking > 0 || std::mem::replace(&mut state.handler, true) {
                 self.limits.gate.leave();
             }
         }
-        if !self.held().gateway {
+        if !self.state().gateway {
             self.gateway.enter_again().await;
-            let mut held = self.held();
-            if held.asking > 0 || std::mem::replace(&mut held.gateway, true) {
+            let mut state = self.state();
+            if state.asking > 0 || std::mem::replace(&mut state.gateway, true) {
                 self.gateway.leave();
             }
         }
@@ -101,24 +101,24 @@ impl CallPermits {
 
     /// Takes free permits, for a question that was dropped and cannot wait.
     fn try_enter(&self) {
-        let mut held = self.held();
-        held.handler = held.handler || self.limits.gate.try_enter();
+        let mut state = self.state();
+        state.handler = state.handler || self.limits.gate.try_enter();
         // Never the gateway's without the handler's: calls of a slow server would block the others.
-        held.gateway = held.gateway || (held.handler && self.gateway.try_enter());
+        state.gateway = state.gateway || (state.handler && self.gateway.try_enter());
     }
 
     fn leave(&self) {
-        let mut held = self.held();
-        if std::mem::take(&mut held.handler) {
+        let mut state = self.state();
+        if std::mem::take(&mut state.handler) {
             self.limits.gate.leave();
         }
-        if std::mem::take(&mut held.gateway) {
+        if std::mem::take(&mut state.gateway) {
             self.gateway.leave();
         }
     }
 
-    fn held(&self) -> MutexGuard<'_, PermitState> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, PermitState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -157,7 +157,7 @@ struct PausedPermits<'a>(&'a CallPermits);
 
 impl<'a> PausedPermits<'a> {
     fn begin(places: &'a CallPermits) -> Self {
-        places.held().asking += 1;
+        places.state().asking += 1;
         places.leave();
         Self(places)
     }
@@ -165,10 +165,10 @@ impl<'a> PausedPermits<'a> {
 
 impl Drop for PausedPermits<'_> {
     fn drop(&mut self) {
-        let mut held = self.0.held();
-        held.asking = held.asking.saturating_sub(1);
-        let last = held.asking == 0;
-        drop(held);
+        let mut state = self.0.state();
+        state.asking = state.asking.saturating_sub(1);
+        let last = state.asking == 0;
+        drop(state);
         if last {
             self.0.try_enter();
         }

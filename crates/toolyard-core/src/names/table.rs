@@ -116,7 +116,7 @@ impl NameTable {
     }
 
     /// Returns all assigned names.
-    pub(super) fn given(&self, named: NamedKind) -> impl Iterator<Item = AssignedName> {
+    pub(super) fn assigned_names(&self, named: NamedKind) -> impl Iterator<Item = AssignedName> {
         self.given.iter().flat_map(move |(handler, given)| {
             given.iter().map(move |(own, HeldName { name, wish })| AssignedName {
                 named,

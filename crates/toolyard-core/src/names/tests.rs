@@ -245,7 +245,7 @@ fn repeated_notice_is_not_reported() {
     let mut names = NameRegistry::default();
     let news = |own: &[&str]| {
         let notices: Vec<_> = own.iter().map(|own| notice(own)).collect();
-        names.news(&notices).iter().map(|notice| notice.own.to_string()).collect::<Vec<_>>().join(" ")
+        names.new_notices(&notices).iter().map(|notice| notice.own.to_string()).collect::<Vec<_>>().join(" ")
     };
     let new_notices = [&["x", "y"][..], &["x", "y"], &["y", "z"], &[], &["y"]].map(news);
     assert_eq!(new_notices, ["x y", "", "z", "", "y"]);

@@ -28,7 +28,7 @@ impl Registry {
             names.trim(handler, catalog);
         }
         let registry = building.finish();
-        names.news(&registry.remarks).into_iter().for_each(PublishNotice::log);
+        names.new_notices(&registry.notices).into_iter().for_each(PublishNotice::log);
         registry
     }
 
@@ -171,7 +171,7 @@ impl RegistryBuilder {
             return None;
         }
         if listed {
-            part.listing.push(entry.clone(), written(&entry, kind, definition));
+            part.listing.push(entry.clone(), published_definition(&entry, kind, definition));
         }
         Some(entry)
     }
@@ -204,7 +204,7 @@ impl RegistryBuilder {
     }
 
     fn remark(&mut self, handler: &HandlerEntry, kind: EntryKind, own: &Arc<str>, what: NoticeReason) {
-        self.registry.remarks.push(PublishNotice {
+        self.registry.notices.push(PublishNotice {
             handler: handler.name.clone(),
             kind,
             own: own.clone(),
@@ -222,7 +222,7 @@ impl RegistryBuilder {
 }
 
 /// Returns a definition with the published name in place of the server's own.
-fn written(entry: &RegistryEntry, kind: EntryKind, definition: &Object) -> Json {
+fn published_definition(entry: &RegistryEntry, kind: EntryKind, definition: &Object) -> Json {
     let member = match kind {
         EntryKind::Tools | EntryKind::Prompts => "name",
         EntryKind::Resources => "uri",

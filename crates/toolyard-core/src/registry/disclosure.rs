@@ -38,21 +38,21 @@ pub enum DisclosureMode {
 impl Registry {
     /// Returns the advertised entries of one kind. Others can be called as well.
     #[must_use]
-    pub fn shown(&self, kind: EntryKind) -> &EncodedListing {
+    pub fn advertised(&self, kind: EntryKind) -> &EncodedListing {
         let all = &self.part(kind).listing;
         if kind != EntryKind::Tools {
             return all;
         }
-        self.shown.get_or_init(|| self.changed(all)).as_ref().unwrap_or(all)
+        self.advertised.get_or_init(|| self.changed(all)).as_ref().unwrap_or(all)
     }
 
     /// Returns the advertised tools if they differ from the full listing.
     fn changed(&self, all: &EncodedListing) -> Option<EncodedListing> {
         let fewer = self.disclosure().and_then(|disclosure| self.fewer(disclosure.show));
         let is_withdrawn = |entry: &RegistryEntry| entry.chunking.structured == Some(true);
-        let shown = fewer.as_ref().unwrap_or(all);
-        match self.reads_chunks() && shown.entries().iter().any(|entry| is_withdrawn(entry)) {
-            true => Some(shown.without("outputSchema", is_withdrawn)),
+        let listing = fewer.as_ref().unwrap_or(all);
+        match self.reads_chunks() && listing.entries().iter().any(|entry| is_withdrawn(entry)) {
+            true => Some(listing.without("outputSchema", is_withdrawn)),
             false => fewer,
         }
     }
@@ -150,11 +150,11 @@ mod tests {
         let registry = registry(show, budget);
         let scope = scope.iter().map(|pattern| pattern.parse::<ScopePattern>().expect("a pattern")).collect();
         let view = registry.view(&scope);
-        assert_eq!(names(view.shown(EntryKind::Tools)), expected, "{show:?} {budget} {scope:?}");
+        assert_eq!(names(view.advertised(EntryKind::Tools)), expected, "{show:?} {budget} {scope:?}");
         // Tools that are not advertised still exist.
         let tools = view.entries(EntryKind::Tools);
         assert!(tools.iter().all(|entry| view.tool(&entry.name).is_ok()));
-        assert!(tools.len() >= view.shown(EntryKind::Tools).entries().len());
+        assert!(tools.len() >= view.advertised(EntryKind::Tools).entries().len());
     }
 
     #[test]
@@ -213,7 +213,7 @@ mod tests {
         let count_schemas = |scope: &str| {
             let view =
                 registry.view(&[scope.parse::<ScopePattern>().expect("a pattern")].into_iter().collect());
-            let schemas = view.shown(EntryKind::Tools).json().as_text().matches("outputSchema").count();
+            let schemas = view.advertised(EntryKind::Tools).json().as_text().matches("outputSchema").count();
             (schemas, view.entries(EntryKind::Tools).len())
         };
         assert_eq!(count_schemas("*"), (1, 3));

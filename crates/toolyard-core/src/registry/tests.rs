@@ -46,7 +46,7 @@ fn texts(owned: &[String]) -> Vec<&str> {
 fn summary(registry: &Registry) -> String {
     let lists = EntryKind::ALL.map(|kind| registry.list(kind).as_text().to_owned());
     let notice = |r: &PublishNotice| format!("{} {:?} {}: {}", r.handler, r.kind, r.own, r.what);
-    lists.into_iter().chain(registry.remarks().iter().map(notice)).collect::<Vec<_>>().join("\n")
+    lists.into_iter().chain(registry.notices().iter().map(notice)).collect::<Vec<_>>().join("\n")
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn name_in_another_namespace_is_reported() {
     // Builtin tools keep their names.
     let builtin = HandlerEntry { is_builtin: true, ..handler("builtins", none()) };
     let registry = assemble(vec![(builtin, shadow), (handler("good", none()), Catalog::default())]);
-    assert_eq!(registry.remarks(), []);
+    assert_eq!(registry.notices(), []);
 }
 
 #[test]
@@ -342,7 +342,7 @@ fn tool_of_an_unavailable_server_is_found_but_not_listed() {
     let gone = Catalog { phase, ..offers(&[r#"{"name":"read"}"#], &[], &[], &[]) };
     let registry = assemble(vec![(handler("one", Overrides::from([("no".into(), Override::Hide)])), gone)]);
     assert!(registry.tool("read").is_ok());
-    assert_eq!((registry.list(EntryKind::Tools).as_text(), registry.remarks()), ("[]", [].as_slice()));
+    assert_eq!((registry.list(EntryKind::Tools).as_text(), registry.notices()), ("[]", [].as_slice()));
 }
 
 const PUBLIC: CacheScope = CacheScope::Public;

@@ -27,8 +27,8 @@ impl Registry {
         let patterns = self.patterns.iter().filter(|(_, entry)| scope.allows(entry));
         view.patterns = patterns.cloned().collect();
         let is_seen = |handler: &str| {
-            let mut known = EntryKind::ALL.into_iter().flat_map(|kind| view.known(kind));
-            known.any(|entry| &*entry.handler.name == handler)
+            let mut callable = EntryKind::ALL.into_iter().flat_map(|kind| view.callable_entries(kind));
+            callable.any(|entry| &*entry.handler.name == handler)
         };
         let phases = self.phases.iter().filter(|(handler, _)| is_seen(handler)).cloned().collect();
         let hints = self.hints.iter().filter(|(handler, _)| is_seen(handler)).cloned().collect();
@@ -43,8 +43,8 @@ impl Registry {
 impl KindIndex {
     fn view(&self, is_seen: impl Fn(&RegistryEntry) -> bool) -> Self {
         let listing = self.listing.only(|entry| is_seen(entry));
-        let known = self.by_name.iter().filter(|(_, entry)| is_seen(entry));
-        let by_name = known
+        let visible = self.by_name.iter().filter(|(_, entry)| is_seen(entry));
+        let by_name = visible
             .map(|(name, entry): (&Arc<str>, &Arc<RegistryEntry>)| (name.clone(), entry.clone()))
             .collect::<HashMap<_, _>>();
         Self { listing, by_name, hint: None }

@@ -53,11 +53,14 @@ pub(super) fn last_segment(uri: &str) -> Option<&str> {
 }
 
 /// Returns the schemas in some keywords: a single one, a list, or a map.
-fn listed<'s>(schema: &'s Value, keywords: &'static [&'static str]) -> impl Iterator<Item = &'s Value> {
+fn schemas_in_lists<'s>(
+    schema: &'s Value,
+    keywords: &'static [&'static str],
+) -> impl Iterator<Item = &'s Value> {
     keywords.iter().filter_map(|keyword| schema.get(keyword)?.as_array()).flatten()
 }
 
-fn mapped<'s>(
+fn schemas_in_maps<'s>(
     schema: &'s Value,
     keywords: &'static [&'static str],
 ) -> impl Iterator<Item = (&'s str, &'s Value)> {
@@ -65,23 +68,26 @@ fn mapped<'s>(
     maps.flatten().map(|(name, schema)| (name.as_str(), schema))
 }
 
-fn single<'s>(schema: &'s Value, keywords: &'static [&'static str]) -> impl Iterator<Item = &'s Value> {
+fn single_schemas<'s>(
+    schema: &'s Value,
+    keywords: &'static [&'static str],
+) -> impl Iterator<Item = &'s Value> {
     keywords.iter().filter_map(|keyword| schema.get(keyword)).filter(|inner| !inner.is_array())
 }
 
 /// Returns the schemas that apply to the same value, without references.
 pub(super) fn in_place(schema: &Value) -> impl Iterator<Item = &Value> {
-    let mapped = mapped(schema, &IN_PLACE_MAPS).map(|(_, schema)| schema);
-    single(schema, &IN_PLACE).chain(listed(schema, &IN_PLACE_LISTS)).chain(mapped)
+    let mapped = schemas_in_maps(schema, &IN_PLACE_MAPS).map(|(_, schema)| schema);
+    single_schemas(schema, &IN_PLACE).chain(schemas_in_lists(schema, &IN_PLACE_LISTS)).chain(mapped)
 }
 
 /// Returns the schemas of members and items without a name in the schema.
 pub(super) fn below(schema: &Value) -> impl Iterator<Item = &Value> {
-    single(schema, &BELOW).chain(listed(schema, &BELOW_LISTS))
+    single_schemas(schema, &BELOW).chain(schemas_in_lists(schema, &BELOW_LISTS))
 }
 
 /// Returns all schemas inside of a schema.
 pub(super) fn inner(schema: &Value) -> impl Iterator<Item = (&str, &Value)> {
     let unnamed = in_place(schema).chain(below(schema)).map(|schema| ("", schema));
-    unnamed.chain(mapped(schema, &NAMED))
+    unnamed.chain(schemas_in_maps(schema, &NAMED))
 }

@@ -181,7 +181,7 @@ impl MessageInbox {
         match (owner, answer) {
             (Some(owner), Ok(result)) if result.as_bytes().len() > SMALL_MESSAGE => {
                 let charged = self.budget.owned_by(owner).try_charge(result.as_bytes().len())?;
-                Ok(Ok(result.held(|bytes| charged.hold(bytes))))
+                Ok(Ok(result.with_bytes(|bytes| charged.hold(bytes))))
             }
             (_, answer) => Ok(answer),
         }

@@ -49,7 +49,7 @@ impl McpFrontend {
     /// Returns the changes from now on, including updates of the `followed` resources.
     pub(super) fn change_feed(&self, followed: watch::Receiver<UriSet>, caller: Caller) -> ChangeFeed {
         let mut registry = self.gateway.watch();
-        let last_lists = advertised_lists(&Registry::seen_by(registry.borrow_and_update().clone(), &caller));
+        let last_lists = advertised_lists(&Registry::view_for(registry.borrow_and_update().clone(), &caller));
         let mut changes = ChangeFeed {
             offers: self.offers,
             caller,
@@ -80,7 +80,7 @@ enum ChangeWakeup {
 
 /// Returns the lists that the client can fetch. Entries that can only be searched are not part of them.
 fn advertised_lists(registry: &Registry) -> [Json; 4] {
-    EntryKind::ALL.map(|kind| registry.shown(kind).json().clone())
+    EntryKind::ALL.map(|kind| registry.advertised(kind).json().clone())
 }
 
 impl ChangeFeed {
@@ -128,7 +128,7 @@ impl ChangeFeed {
 
     fn compare_lists(&mut self) {
         let now =
-            advertised_lists(&Registry::seen_by(self.registry.borrow_and_update().clone(), &self.caller));
+            advertised_lists(&Registry::view_for(self.registry.borrow_and_update().clone(), &self.caller));
         let changed = |kind: EntryKind| self.last_lists[kind as usize] != now[kind as usize];
         let of_resources = changed(EntryKind::Resources) || changed(EntryKind::Templates);
         let each = [
@@ -143,7 +143,7 @@ impl ChangeFeed {
     /// Starts to follow new resources, and ends following the others.
     fn update_followed(&mut self) {
         let followed = self.followed.borrow_and_update().clone();
-        let registry = Registry::seen_by(self.registry.borrow().clone(), &self.caller);
+        let registry = Registry::view_for(self.registry.borrow().clone(), &self.caller);
         let owner = |uri: &str| registry.resource(uri);
         self.following.retain(|uri, (by, stream)| {
             // A change of the manifest may have replaced the backend.

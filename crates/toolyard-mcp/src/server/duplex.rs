@@ -324,7 +324,7 @@ impl DuplexConnection {
     }
 
     fn handle_modern(&mut self, request: McpRequest) -> Result<(), RpcError> {
-        let registry = Registry::seen_by(self.frontend.gateway.registry(), &self.caller);
+        let registry = Registry::view_for(self.frontend.gateway.registry(), &self.caller);
         let capabilities = modern::check_request(&request, None, &registry)?;
         let sink = NotificationSink::new(&request.meta, Some(self.sender.clone()), &self.frontend.budget);
         let (client, questions) = RequestClient::modern(capabilities, sink, self.frontend.limits.ask_timeout);

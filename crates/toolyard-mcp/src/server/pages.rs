@@ -39,7 +39,7 @@ pub(super) fn read_page(
         ),
         None => None,
     };
-    let listing = registry.shown(kind);
+    let listing = registry.advertised(kind);
     let entries = listing.entries();
     let range = page_range(entries, |entry| &entry.name, page_size, cursor);
     if range == (0..entries.len()) {

@@ -43,7 +43,7 @@ pub(super) async fn wait_for_task(gateway: Arc<Gateway>, call: Call, started: St
         return Err(malformed_task());
     };
     let id = task.get_str("taskId").map(Arc::from).ok_or_else(malformed_task)?;
-    let registry = Registry::seen_by(gateway.registry(), &call.caller);
+    let registry = Registry::view_for(gateway.registry(), &call.caller);
     let timeout = registry.tool(&tool)?.handler.limits.timeout;
     let task_of_owner = TaskReference { tool, handler, id, action: TaskAction::Get };
     let mut guard =

@@ -234,7 +234,7 @@ pub(super) fn name_records<'a>(
     handlers: impl Iterator<Item = &'a manifest::HandlerConfig>,
 ) -> HandlerRecords {
     let mut by_handler = HashMap::<_, Vec<_>>::new();
-    for name in names.given() {
+    for name in names.assigned_names() {
         by_handler.entry(name.handler.clone()).or_default().push(stored(name));
     }
     let record = |mut stored: Vec<StoredName>| {

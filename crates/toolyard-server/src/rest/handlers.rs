@@ -114,7 +114,8 @@ fn tool(
     handler: &str,
     name: Option<&str>,
 ) -> Result<Arc<RegistryEntry>, ProblemDetails> {
-    let mut candidates = registry.known(EntryKind::Tools).filter(|entry| *entry.handler.name == *handler);
+    let mut candidates =
+        registry.callable_entries(EntryKind::Tools).filter(|entry| *entry.handler.name == *handler);
     let Some(name) = name else {
         return match (candidates.next(), candidates.next()) {
             (Some(only), None) => Ok(only.clone()),

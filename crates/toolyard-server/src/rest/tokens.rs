@@ -67,7 +67,8 @@ fn tokens(registry: &Registry) -> TokenEstimates<'_> {
         DISCLOSURES.into_iter().filter(|(_, show)| settings.is_some() || *show == DisclosureMode::All);
     let list = |(disclosure, show)| {
         let fewer = registry.fewer(show);
-        let (tools, tokens) = fewer.as_ref().map_or_else(|| size(registry.all(EntryKind::Tools)), size);
+        let (tools, tokens) =
+            fewer.as_ref().map_or_else(|| size(registry.full_listing(EntryKind::Tools)), size);
         ToolListTokens { disclosure, tools, tokens }
     };
     TokenEstimates {
@@ -85,7 +86,7 @@ fn size(listing: &EncodedListing) -> (usize, usize) {
 
 fn by_handler(registry: &Registry) -> Vec<HandlerTokenCount<'_>> {
     let mut bytes: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
-    for (entry, definition) in registry.listed(EntryKind::Tools) {
+    for (entry, definition) in registry.definitions(EntryKind::Tools) {
         let (tools, length) = bytes.entry(&entry.handler.name).or_default();
         *tools += 1;
         // With the comma after it.

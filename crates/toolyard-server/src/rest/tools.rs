@@ -72,7 +72,7 @@ pub(super) async fn list(
     let registry = rest.gateway.settled_for(&caller.to_caller()).await;
     let is_of_handler =
         |entry: &RegistryEntry| handler.as_deref().is_none_or(|handler| *entry.handler.name == *handler);
-    let own_tools = registry.listed(EntryKind::Tools).filter(|(entry, _)| is_of_handler(entry));
+    let own_tools = registry.definitions(EntryKind::Tools).filter(|(entry, _)| is_of_handler(entry));
     let tools: Vec<_> = own_tools.map(|(entry, definition)| format.write(&entry.name, definition)).collect();
     Ok(json(StatusCode::OK, Object::new().with("tools", Json::array(&tools)).to_json().bytes()))
 }
@@ -88,7 +88,7 @@ pub(super) async fn one(
     let [format] = query(&parts, ["format"])?;
     let format = ToolFormat::parse(format.as_deref())?;
     let registry = rest.gateway.settled_for(&caller.to_caller()).await;
-    let mut tools = registry.listed(EntryKind::Tools);
+    let mut tools = registry.definitions(EntryKind::Tools);
     let entry = tools.find(|(entry, _)| *entry.name == *name);
     let (_, definition) = entry.ok_or_else(|| ProblemDetails::from(ToolError::unknown_tool(&name)))?;
     Ok(json(StatusCode::OK, format.write(&name, definition).bytes()))

@@ -37,7 +37,8 @@ fn given_names(text: &str) -> NameRegistry {
 }
 
 fn name_list(names: &NameRegistry) -> String {
-    let name_list = names.given().map(|given| format!("{}:{}={}", given.handler, given.own, given.name));
+    let name_list =
+        names.assigned_names().map(|given| format!("{}:{}={}", given.handler, given.own, given.name));
     let mut name_list: Vec<_> = name_list.collect();
     name_list.sort();
     name_list.join(" ")
