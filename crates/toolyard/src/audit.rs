@@ -2,14 +2,13 @@
 
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
 
 use serde::Deserialize;
 use toolyard_core::store::Store;
 use toolyard_server::audit::query::{self, AuditQuery};
 
-use crate::duration::parse_duration;
 use crate::output::{OutputFormat, escape_line, note, print};
+use crate::page_args::PageArgs;
 use crate::store::ManifestArgs;
 
 /// Show the audit trail of a gateway, newest first
@@ -46,17 +45,8 @@ pub(crate) struct AuditArgs {
     #[arg(long, value_name = "ACTION")]
     action: Option<String>,
 
-    /// Only records newer than this: 10min, 1h, 7d
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
-    since: Option<Duration>,
-
-    /// Maximum number of records
-    #[arg(long, value_name = "COUNT", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    limit: u16,
-
-    /// Only records before this number, which the note at the end of a page shows
-    #[arg(long, value_name = "NUMBER")]
-    before: Option<u64>,
+    #[command(flatten)]
+    page: PageArgs,
 
     #[command(flatten)]
     manifests: ManifestArgs,
@@ -69,9 +59,9 @@ pub(crate) async fn run(args: AuditArgs, format: OutputFormat) -> anyhow::Result
         name: args.name,
         handler: args.handler,
         outcome: args.outcome,
-        since: args.since.and_then(|since| SystemTime::now().checked_sub(since)),
-        before: args.before,
-        limit: Some(args.limit.into()),
+        since: args.page.since(),
+        before: args.page.before,
+        limit: Some(args.page.limit.into()),
         ..AuditQuery::default()
     };
     let read = async |store: Arc<dyn Store>| Ok(query::read(&*store, filter).await?);

@@ -3,12 +3,11 @@
 use std::process::ExitCode;
 
 use anyhow::{anyhow, bail};
-use serde_json::Value;
-use toolyard_core::{Backend, Call, CallOutput, Json, Object, Outcome};
+use toolyard_core::{Backend, Call, CallOutput, Json, Outcome};
 
-use crate::BadInput;
 use crate::output::{OutputFormat, print_untrusted, with_wait_notice};
 use crate::remote::RemoteGateway;
+use crate::tool_arguments::ToolArguments;
 
 /// Call a tool of a running gateway
 #[derive(clap::Args)]
@@ -25,13 +24,8 @@ pub(crate) struct CallArgs {
     /// Name of the tool
     name: String,
 
-    /// Arguments of the tool
-    #[arg(value_name = "KEY=VALUE", conflicts_with = "json")]
-    arguments: Vec<String>,
-
-    /// All arguments as one JSON object
-    #[arg(long, value_name = "OBJECT")]
-    json: Option<String>,
+    #[command(flatten)]
+    arguments: ToolArguments,
 
     #[command(flatten)]
     remote: RemoteGateway,
@@ -42,10 +36,8 @@ pub(crate) async fn run(args: CallArgs, format: OutputFormat) -> anyhow::Result<
     let Some(tool) = catalog.tools.iter().find(|tool| *tool.name == *args.name) else {
         bail!("unknown tool {:?}; `toolyard tools` lists the tools", args.name);
     };
-    let arguments = match &args.json {
-        Some(json) => parse_object(json)?,
-        None => parse_pairs(&args.arguments, &tool.input_schema().map(Json::to_value).unwrap_or_default())?,
-    };
+    let schema = tool.input_schema().map(Json::to_value).unwrap_or_default();
+    let arguments = args.arguments.parse(&schema)?;
     let call = server.call(Call::tool(&*args.name, arguments));
     match with_wait_notice(&args.name, call).await {
         Ok(Outcome::Done(output)) => Ok(print_result(&output, format)),
@@ -54,31 +46,6 @@ pub(crate) async fn run(args: CallArgs, format: OutputFormat) -> anyhow::Result<
         }
         Err(error) => Err(anyhow!(error)),
     }
-}
-
-/// Parses arguments from one JSON object.
-pub(crate) fn parse_object(json: &str) -> Result<Json, BadInput> {
-    let object = Object::parse(json.to_owned()).map_err(|error| BadInput(format!("--json: {error}")))?;
-    Ok(object.to_json())
-}
-
-/// Parses arguments from `KEY=VALUE` pairs, typed by the schema of the tool.
-pub(crate) fn parse_pairs(pairs: &[String], schema: &Value) -> Result<Json, BadInput> {
-    let mut arguments = Object::new();
-    for pair in pairs {
-        let Some((key, value)) = pair.split_once('=') else {
-            return Err(BadInput(format!("invalid argument {pair:?}: expected KEY=VALUE")));
-        };
-        arguments.set(key, parse_value(value, &schema["properties"][key]["type"]));
-    }
-    Ok(arguments.to_json())
-}
-
-/// Returns a string if the type permits one, or else the JSON value if the text parses as JSON.
-fn parse_value(value: &str, kind: &Value) -> Json {
-    let is_text = kind == "string" || kind.as_array().is_some_and(|kinds| kinds.contains(&"string".into()));
-    let json = (!is_text).then(|| Json::parse(value.to_owned()).ok()).flatten();
-    json.unwrap_or_else(|| Json::string(value))
 }
 
 fn print_result(output: &CallOutput, format: OutputFormat) -> ExitCode {

@@ -20,6 +20,7 @@ mod key_marker;
 mod lifecycle;
 mod log;
 mod output;
+mod page_args;
 mod remote;
 mod schema;
 mod serve;
@@ -28,6 +29,7 @@ mod store;
 mod test;
 #[cfg(test)]
 mod tests;
+mod tool_arguments;
 mod tools;
 
 use std::process::ExitCode;

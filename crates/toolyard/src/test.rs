@@ -7,12 +7,11 @@ use anyhow::Context;
 use http::{Method, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use toolyard_core::Json;
 use toolyard_manifest::HandlerName;
 
-use crate::call;
 use crate::output::{self, OutputFormat, print};
 use crate::remote::RemoteGateway;
+use crate::tool_arguments::ToolArguments;
 
 /// Test a tool of a handler and validate its arguments and result
 #[derive(clap::Args)]
@@ -22,6 +21,7 @@ Examples:
   toolyard test weather forecast city=Berlin
   toolyard test weather forecast --json '{\"city\": \"Berlin\"}' --output json
 
+A value is JSON if it parses as JSON, or else a string.
 The running gateway calls the tool unless its arguments do not match the input schema. The exit status is 1 if the
 arguments or the result do not match, or the tool fails. Requires a key with the scope `admin` if the gateway has keys;
 see `toolyard key create --help`.")]
@@ -33,13 +33,8 @@ pub(crate) struct TestArgs {
     /// Name of the tool; optional if the handler has only one
     tool: Option<String>,
 
-    /// Arguments of the tool; a value that parses as JSON is JSON, any other a string
-    #[arg(value_name = "KEY=VALUE", conflicts_with = "json")]
-    arguments: Vec<String>,
-
-    /// All arguments as one JSON object
-    #[arg(long, value_name = "OBJECT")]
-    json: Option<String>,
+    #[command(flatten)]
+    arguments: ToolArguments,
 
     #[command(flatten)]
     remote: RemoteGateway,
@@ -71,11 +66,7 @@ struct ValidationResult {
 }
 
 pub(crate) async fn run(args: TestArgs, format: OutputFormat) -> anyhow::Result<ExitCode> {
-    let arguments = match &args.json {
-        Some(json) => call::parse_object(json)?,
-        None => call::parse_pairs(&args.arguments, &Value::Null)?,
-    };
-    let arguments = Json::to_value(&arguments);
+    let arguments = args.arguments.parse(&Value::Null)?.to_value();
     let mut request = json!({"arguments": arguments});
     if let Some(tool) = &args.tool {
         request["toolName"] = Value::from(tool.as_str());

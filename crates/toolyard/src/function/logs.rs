@@ -1,7 +1,6 @@
 //! `toolyard function logs`: shows the calls of a function.
 
 use std::process::ExitCode;
-use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
 use clap::builder::PossibleValuesParser;
@@ -11,8 +10,8 @@ use toolyard_functions::CallOutcome;
 
 use super::report::printed_lines;
 use super::{parse_exact_version, parse_id};
-use crate::duration::parse_duration;
 use crate::output::{OutputFormat, escape_line, note, print};
+use crate::page_args::PageArgs;
 use crate::remote::RemoteGateway;
 
 /// Returns a parser for the outcomes of calls.
@@ -44,17 +43,8 @@ pub(super) struct LogsArgs {
     #[arg(long, value_parser = outcome_parser())]
     outcome: Option<String>,
 
-    /// Only calls newer than this: 10min, 1h, 7d
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
-    since: Option<Duration>,
-
-    /// Maximum number of calls
-    #[arg(long, value_name = "COUNT", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    limit: u16,
-
-    /// Only calls before this number, which the note at the end of a page shows
-    #[arg(long, value_name = "NUMBER")]
-    before: Option<u64>,
+    #[command(flatten)]
+    page: PageArgs,
 
     #[command(flatten)]
     remote: RemoteGateway,
@@ -102,13 +92,12 @@ pub(super) async fn run(args: LogsArgs, format: OutputFormat) -> anyhow::Result<
 impl LogsArgs {
     /// Returns the path and query of the request. No parameter needs escaping.
     fn path(&self) -> String {
-        let since = self.since.and_then(|since| SystemTime::now().checked_sub(since));
         let parameters = [
-            ("limit", Some(self.limit.to_string())),
+            ("limit", Some(self.page.limit.to_string())),
             ("version", self.version.clone()),
             ("outcome", self.outcome.clone()),
-            ("since", since.map(iso_8601)),
-            ("before", self.before.map(|before| before.to_string())),
+            ("since", self.page.since().map(iso_8601)),
+            ("before", self.page.before.map(|before| before.to_string())),
         ];
         let query: Vec<_> =
             parameters.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", value?))).collect();

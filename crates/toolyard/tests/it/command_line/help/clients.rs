@@ -251,7 +251,7 @@ fn of_test() {
               Name of the tool; optional if the handler has only one
 
       [KEY=VALUE]...
-              Arguments of the tool; a value that parses as JSON is JSON, any other a string
+              Arguments of the tool
 
     Options:
           --json <OBJECT>
@@ -283,6 +283,7 @@ fn of_test() {
       toolyard test weather forecast city=Berlin
       toolyard test weather forecast --json '{"city": "Berlin"}' --output json
 
+    A value is JSON if it parses as JSON, or else a string.
     The running gateway calls the tool unless its arguments do not match the input schema. The exit status is 1 if the
     arguments or the result do not match, or the tool fails. Requires a key with the scope `admin` if the gateway has keys;
     see `toolyard key create --help`.

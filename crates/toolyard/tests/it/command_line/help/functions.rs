@@ -211,15 +211,15 @@ fn of_function_logs() {
               [possible values: ok, error, failed, timeout, overloaded, unavailable, cancelled, quota_exhausted, rate_limited]
 
           --since <TIME>
-              Only calls newer than this: 10min, 1h, 7d
+              Only entries newer than this: 10min, 1h, 7d
 
           --limit <COUNT>
-              Maximum number of calls
+              Maximum number of entries
 
               [default: 100]
 
           --before <NUMBER>
-              Only calls before this number, which the note at the end of a page shows
+              Only entries before this number, which the note at the end of a page shows
 
           --url <URL>
               MCP endpoint of the gateway, or of any MCP server on streamable HTTP

@@ -330,15 +330,15 @@ fn of_audit() {
               Only this action: call, key_created, key_revoked, handler_refreshed, tool_changed, tool_added, tool_accepted, log_changed, function_saved, function_published, function_deleted or records_lost
 
           --since <TIME>
-              Only records newer than this: 10min, 1h, 7d
+              Only entries newer than this: 10min, 1h, 7d
 
           --limit <COUNT>
-              Maximum number of records
+              Maximum number of entries
 
               [default: 100]
 
           --before <NUMBER>
-              Only records before this number, which the note at the end of a page shows
+              Only entries before this number, which the note at the end of a page shows
 
       -f, --file <FILE>
               Manifest of the gateway, directory of manifests, or `-` for standard input; repeatable
