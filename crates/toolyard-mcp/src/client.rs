@@ -3,49 +3,22 @@
 //! The way of a call: [`McpBackend`] (`call`) -> [`UpstreamRetry`] (attempts) -> `UpstreamConnection` (`invoke`) ->
 //! `ClientTransport` (`request`) -> the transport's own `request`, which sends one message and waits for its response.
 //!
-//! - `connection_keeper`: a background task that keeps the shared connection open;
-//! - `dedicated_pool`, `dedicated_connection`: connections that serve a single client, beside the shared one;
-//! - `connector`, `handshake`, `connection`: opening a connection in the era of the server;
-//! - `capabilities`, `lists`, `list_invalidation`, `expiry`: what a server offers, and when to list it again;
-//! - `followed_resources`, `subscriptions`: resource updates, and the subscriptions for them;
-//! - `server_requests`, `declared_capabilities`: requests of a legacy server to clients; `url_elicitations`: which
-//!   client a completed URL elicitation belongs to; `legacy_task`: tools that run as tasks of 2025-11-25;
-//! - `transport`, `http`, `sse`, `stdio`, `function_transport`: the transports;
-//! - `retry`, `session_errors`: repeated attempts, and how servers report a lost session.
+//! - `pool`: the shared connection and the dedicated ones, and what keeps them open;
+//! - `connection`: one connection, its handshake and its state;
+//! - `transport`: streamable HTTP, HTTP+SSE, standard input and output, hosted functions;
+//! - `server_requests`: requests of a legacy server to clients;
+//! - `catalog`: what a server offers, when to list it again, and followed resources;
+//! - `tasks`: tools that run as tasks of 2025-11-25;
+//! - `retry`, `convert`: repeated attempts, and conversion of calls and answers.
 
-mod capabilities;
-mod change_stream;
+mod catalog;
 mod connection;
-mod connection_keeper;
-mod connection_state;
-mod connector;
 mod convert;
-mod declared_capabilities;
-mod dedicated_connection;
-mod dedicated_pool;
-mod endpoint;
-mod events;
-mod expiry;
-mod filter;
-mod followed_resources;
-mod function_transport;
-mod handshake;
-mod http;
-mod inbox;
-mod legacy_task;
-mod list_invalidation;
-mod lists;
-mod liveness;
+mod pool;
 mod retry;
 mod server_requests;
-mod session_errors;
-mod sse;
-mod stderr_log;
-mod stdio;
-mod subscriptions;
+mod tasks;
 mod transport;
-mod url_elicitations;
-mod usage;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -64,21 +37,21 @@ use toolyard_core::{
 use toolyard_net::budget::ByteBudget;
 use toolyard_process::{ProcessTable, ProgramSpec};
 
+pub use catalog::filter::UpstreamToolFilter;
 use connection::UpstreamConnection;
-use connection_keeper::ConnectionKeeper;
-use connection_state::{ConnectionState, wait_connected};
-use connector::UpstreamConnector;
-use declared_capabilities::DeclaredCapabilities;
-use dedicated_connection::{ConnectionOwner, DedicatedKey};
-use dedicated_pool::{ConnectionLease, DedicatedPool};
-pub use dedicated_pool::{DedicatedOptions, SharingMode};
-pub use endpoint::{HttpEndpoint, HttpStyle};
-pub use filter::UpstreamToolFilter;
-use function_transport::FunctionGeneration;
-pub use liveness::LivenessProbe;
+use connection::declared_capabilities::DeclaredCapabilities;
+pub use connection::liveness::LivenessProbe;
+use connection::state::{ConnectionState, wait_connected};
+use pool::connection_keeper::ConnectionKeeper;
+use pool::connector::UpstreamConnector;
+use pool::dedicated_connection::{ConnectionOwner, DedicatedKey};
+use pool::dedicated_pool::{ConnectionLease, DedicatedPool};
+pub use pool::dedicated_pool::{DedicatedOptions, SharingMode};
+use pool::usage::ServerUsage;
 use retry::AttemptError;
 pub use retry::UpstreamRetry;
-use usage::ServerUsage;
+pub use transport::endpoint::{HttpEndpoint, HttpStyle};
+use transport::function::FunctionGeneration;
 
 use crate::wire::ProtocolEra;
 
@@ -155,7 +128,7 @@ impl McpBackend {
     #[must_use]
     pub fn start(name: &str, endpoint: ServerEndpoint, options: ClientOptions) -> Self {
         let options = match endpoint {
-            ServerEndpoint::Function(_) => function_transport::without_connection_options(options),
+            ServerEndpoint::Function(_) => transport::function::without_connection_options(options),
             ServerEndpoint::Http(_) | ServerEndpoint::Stdio { .. } => options,
         };
         let (catalog, catalog_receiver) = watch::channel(Arc::default());
@@ -305,7 +278,7 @@ impl Backend for McpBackend {
     }
 
     fn follow(&self, uri: &str) -> BoxStream<'static, Object> {
-        followed_resources::follow_resource(
+        catalog::followed_resources::follow_resource(
             self.state.clone(),
             uri.into(),
             self.usage.as_ref().map(ServerUsage::begin),

@@ -1,4 +1,10 @@
-//! A connection to one upstream server, in the server's era.
+//! One connection to an upstream server: how it is opened in the era of the server, and what is sent on it.
+
+pub(super) mod capabilities;
+pub(super) mod declared_capabilities;
+pub(super) mod handshake;
+pub(super) mod liveness;
+pub(super) mod state;
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -13,13 +19,15 @@ use toolyard_core::registry::EntryKind;
 use toolyard_core::{Call, Client, Json, NoClient, Object, Outcome};
 use toolyard_net::trace;
 
-use super::capabilities::ServerCapabilities;
-use super::followed_resources::FollowedResources;
-use super::list_invalidation::{ListInvalidation, ListSet};
+use capabilities::ServerCapabilities;
+
+use super::catalog::followed_resources::FollowedResources;
+use super::catalog::list_invalidation::{ListInvalidation, ListSet};
 use super::retry::AttemptError;
 use super::server_requests::ServerRequestRouter;
+use super::transport::function;
 use super::transport::{ClientTransport, ConnectionSignals, OutgoingRequest, TransportError, UpstreamResult};
-use super::{ClientOptions, convert, function_transport};
+use super::{ClientOptions, convert};
 use crate::server::owner_of;
 use crate::wire::headers::{self, HeaderParam};
 use crate::wire::{
@@ -221,7 +229,7 @@ impl UpstreamConnection {
         let owner = Some(owner_of(&call)).filter(|owner| !owner.is_empty());
         let (name, mut params) = convert::call_params(call, id, self.revision, &self.info);
         if let ClientTransport::Function(_) = self.transport {
-            function_transport::fill_arguments(method, &mut params);
+            function::fill_arguments(method, &mut params);
         }
         let mut headers = self.call_headers(method, &name, &params);
         headers.extend(trace);

@@ -1,4 +1,15 @@
-//! The contract of all transports to a server.
+//! The transports to a server, and their common contract: streamable HTTP, HTTP+SSE, standard input and output, and
+//! hosted functions.
+
+pub(super) mod endpoint;
+pub(super) mod events;
+pub(super) mod function;
+mod inbox;
+mod session_errors;
+pub(super) mod sse;
+mod stderr_log;
+pub(super) mod stdio;
+pub(super) mod streamable_http;
 
 use std::error::Error;
 use std::sync::Arc;
@@ -12,13 +23,13 @@ use toolyard_core::{Client, Json, Object, ToolError};
 use toolyard_net::auth::CredentialsError;
 use toolyard_net::budget::{BudgetExhausted, ByteBudget};
 
-use super::followed_resources::FollowedResources;
-use super::function_transport::FunctionTransport;
-use super::http::HttpTransport;
-use super::list_invalidation::{ListInvalidation, ListSet};
-use super::session_errors;
-use super::sse::SseTransport;
-use super::stdio::StdioTransport;
+use function::FunctionTransport;
+use sse::SseTransport;
+use stdio::StdioTransport;
+use streamable_http::HttpTransport;
+
+use super::catalog::followed_resources::FollowedResources;
+use super::catalog::list_invalidation::{ListInvalidation, ListSet};
 use crate::wire::{RequestId, RpcError, RpcMessage, meta, method};
 
 /// The reason why a request was not answered.

@@ -5,7 +5,7 @@ use tokio::time::advance;
 use toolyard_core::Object;
 
 use super::*;
-use crate::server::replay::StreamPurpose;
+use crate::server::transport::replay::StreamPurpose;
 use crate::wire::RequestId;
 
 const MINUTE: Duration = Duration::from_secs(60);

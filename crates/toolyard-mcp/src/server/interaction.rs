@@ -1,0 +1,9 @@
+//! What passes between a running call and its client: requests for input in each era, and the calls that are suspended
+//! until their client returns with a ticket.
+
+pub(super) mod multi_round_trip;
+pub(super) mod outbound_requests;
+pub(super) mod request_client;
+pub(super) mod suspended_calls;
+pub(super) mod ticket;
+mod url_elicitation;
