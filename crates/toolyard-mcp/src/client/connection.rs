@@ -61,7 +61,7 @@ pub(super) enum ConnectError {
 impl ConnectError {
     /// True if the server may be found at another URL or with another transport (2025-03-26, basic/transports,
     /// backwards compatibility).
-    pub(super) fn allows_next_route(&self) -> bool {
+    fn allows_next_route(&self) -> bool {
         const REFUSALS: [StatusCode; 3] =
             [StatusCode::BAD_REQUEST, StatusCode::NOT_FOUND, StatusCode::METHOD_NOT_ALLOWED];
         match self {
@@ -85,15 +85,15 @@ pub(super) struct UpstreamConnection {
     pub(super) header_params: RwLock<HashMap<Arc<str>, Vec<HeaderParam>>>,
     pub(super) signals: Arc<ConnectionSignals>,
     /// True once the server has lost the session.
-    pub(super) is_session_lost: AtomicBool,
+    is_session_lost: AtomicBool,
     /// Log level of a legacy server: an index of [`LogLevel::ALL`], or past the end if it was never set.
-    pub(super) log_level: AtomicUsize,
+    log_level: AtomicUsize,
     /// True once the log has a warning about names of the filter that match no tool.
     pub(super) has_warned_of_filter: AtomicBool,
     /// Requests of the server to clients.
     pub(super) server_requests: Arc<ServerRequestRouter>,
     /// The task that reads the stream of list changes.
-    pub(super) list_listener: JoinSet<()>,
+    list_listener: JoinSet<()>,
     pub(super) name: Arc<str>,
 }
 
@@ -130,7 +130,7 @@ impl UpstreamConnection {
     }
 
     /// Returns the number of messages received so far, if the transport counts them.
-    pub(super) fn received(&self) -> u64 {
+    fn received(&self) -> u64 {
         self.signals.received.load(Ordering::Relaxed)
     }
 
@@ -162,7 +162,7 @@ impl UpstreamConnection {
     }
 
     /// True if no call can be answered any more. The keeper notices a moment later.
-    pub(super) fn is_closed(&self) -> bool {
+    fn is_closed(&self) -> bool {
         let is_closed = match &self.transport {
             ClientTransport::Http(_) | ClientTransport::Function(_) => false,
             ClientTransport::Sse(sse) => sse.is_closed(),
@@ -261,7 +261,7 @@ impl UpstreamConnection {
     }
 
     /// Records a failure, so that the keeper replaces a connection that is of no use.
-    pub(super) fn record_failure(&self, error: &TransportError) {
+    fn record_failure(&self, error: &TransportError) {
         // New calls wait for the next session.
         let is_forgotten = matches!(error, TransportError::SessionExpired | TransportError::SessionLost);
         self.is_session_lost.fetch_or(is_forgotten, Ordering::Release);
@@ -354,7 +354,7 @@ impl UpstreamConnection {
         self.transport.request(request, &no_client()).await
     }
 
-    pub(super) fn build_request(
+    fn build_request(
         &self,
         method: &'static str,
         params: impl FnOnce(u64, &Json) -> Object,
@@ -369,7 +369,7 @@ impl UpstreamConnection {
     }
 }
 
-pub(super) fn no_client() -> Arc<dyn Client> {
+fn no_client() -> Arc<dyn Client> {
     Arc::new(NoClient)
 }
 

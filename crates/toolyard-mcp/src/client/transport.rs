@@ -83,7 +83,7 @@ pub(super) struct OutgoingRequest {
 
 impl OutgoingRequest {
     /// Returns the budget of the answer: the share of its caller.
-    pub(super) fn answer_budget(&self, budget: &ByteBudget) -> ByteBudget {
+    fn answer_budget(&self, budget: &ByteBudget) -> ByteBudget {
         self.owner.as_ref().map_or_else(|| budget.clone(), |owner| budget.owned_by(owner))
     }
 }
@@ -109,7 +109,7 @@ pub(super) struct ConnectionSignals {
 
 impl ConnectionSignals {
     /// Handles a notification about the server itself.
-    pub(super) fn handle_notification(&self, method: &str, params: &Object) {
+    fn handle_notification(&self, method: &str, params: &Object) {
         self.list_invalidation.invalidate(ListSet::changed_by(method));
         match method {
             method::RESOURCE_UPDATED => {
@@ -206,12 +206,12 @@ fn without_subscription_id(params: &Object) -> Object {
 }
 
 /// Parses a message of a server.
-pub(super) fn parse_message(text: Bytes) -> Result<RpcMessage, TransportError> {
+fn parse_message(text: Bytes) -> Result<RpcMessage, TransportError> {
     RpcMessage::parse(text).map_err(|bad| TransportError::Malformed(bad.error.body().as_text().to_owned()))
 }
 
 /// Returns the request that progress belongs to, whose id is the token.
-pub(super) fn progress_request(params: &Object) -> Option<u64> {
+fn progress_request(params: &Object) -> Option<u64> {
     params.get(meta::PROGRESS_TOKEN).and_then(RequestId::parse)?.to_number()
 }
 

@@ -14,7 +14,7 @@ use crate::client::connection::capabilities::ServerCapabilities;
 const MIN_TTL: Duration = Duration::from_secs(5);
 
 /// Reads the cache hint of a page of a list. A missing time to live counts as zero, a missing scope as private.
-pub(in crate::client) fn cache_hint(page: &Object) -> CacheHint {
+pub(super) fn cache_hint(page: &Object) -> CacheHint {
     let ttl = page.get("ttlMs").and_then(|ttl| ttl.to_value().as_u64());
     let is_public = page.get_str("cacheScope").is_some_and(|scope| scope == "public");
     let scope = if is_public { CacheScope::Public } else { CacheScope::Private };

@@ -13,13 +13,13 @@ pub struct UpstreamToolFilter {
 
 impl UpstreamToolFilter {
     /// True if a tool with this name is served.
-    pub(in crate::client) fn admits(&self, name: &str) -> bool {
+    pub(super) fn admits(&self, name: &str) -> bool {
         let contains = |names: &[String]| names.iter().any(|other| other == name);
         if self.allow.is_empty() { !contains(&self.block) } else { contains(&self.allow) }
     }
 
     /// Returns all names of the filter.
-    pub(in crate::client) fn names(&self) -> BTreeSet<&str> {
+    pub(super) fn names(&self) -> BTreeSet<&str> {
         self.allow.iter().chain(&self.block).map(String::as_str).collect()
     }
 }

@@ -35,12 +35,12 @@ struct ResourceFollower {
 
 impl FollowedResources {
     /// Returns the followed resources.
-    pub(in crate::client) fn uris(&self) -> BTreeSet<Arc<str>> {
+    pub(super) fn uris(&self) -> BTreeSet<Arc<str>> {
         self.0.borrow().keys().cloned().collect()
     }
 
     /// Returns a receiver that wakes when the set of followed resources changes.
-    pub(in crate::client) fn subscribe_to_uris(&self) -> watch::Receiver<impl Sized + use<>> {
+    pub(super) fn subscribe_to_uris(&self) -> watch::Receiver<impl Sized + use<>> {
         self.0.subscribe()
     }
 
@@ -60,7 +60,7 @@ impl FollowedResources {
     }
 
     /// Marks all resources as possibly changed.
-    pub(in crate::client) fn invalidate_all(&self) {
+    pub(super) fn invalidate_all(&self) {
         self.0.borrow().values().for_each(|followers| followers.send_modify(|state| state.update = None));
     }
 

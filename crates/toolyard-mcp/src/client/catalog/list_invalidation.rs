@@ -10,7 +10,7 @@ use crate::wire::method;
 pub(in crate::client) struct ListSet(u8);
 
 impl ListSet {
-    pub(in crate::client) const NONE: Self = Self(0);
+    pub(super) const NONE: Self = Self(0);
     pub(in crate::client) const ALL: Self = Self::of(&EntryKind::ALL);
 
     pub(in crate::client) const fn of(kinds: &[EntryKind]) -> Self {
@@ -22,7 +22,7 @@ impl ListSet {
         Self(lists)
     }
 
-    pub(in crate::client) const fn union(self, others: Self) -> Self {
+    pub(super) const fn union(self, others: Self) -> Self {
         Self(self.0 | others.0)
     }
 
@@ -36,7 +36,7 @@ impl ListSet {
         }
     }
 
-    pub(in crate::client) const fn contains(self, kind: EntryKind) -> bool {
+    pub(super) const fn contains(self, kind: EntryKind) -> bool {
         self.0 & (1 << kind as u8) != 0
     }
 }

@@ -14,7 +14,7 @@ impl ServerCapabilities {
     }
 
     /// Removes the capabilities that need messages from the server, which a hosted function cannot send.
-    pub(in crate::client) fn drop_unsolicited(&mut self) {
+    pub(super) fn drop_unsolicited(&mut self) {
         let Some(declared) = &mut self.0 else { return };
         declared.remove("logging");
         let resources = declared.get("resources").and_then(|resources| resources.to_object().ok());
@@ -45,7 +45,7 @@ impl ServerCapabilities {
     }
 
     /// True if the server may accept a log level.
-    pub(in crate::client) fn may_log(&self) -> bool {
+    pub(super) fn may_log(&self) -> bool {
         self.has_feature("logging")
     }
 

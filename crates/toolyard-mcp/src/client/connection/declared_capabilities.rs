@@ -50,7 +50,7 @@ impl DeclaredCapabilities {
     }
 
     /// Returns the member of `initialize`.
-    pub(in crate::client) fn to_json(&self) -> Json {
+    pub(super) fn to_json(&self) -> Json {
         self.0.to_json()
     }
 }

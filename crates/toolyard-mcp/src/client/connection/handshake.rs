@@ -71,7 +71,7 @@ impl UpstreamConnection {
 
     /// Detects the era of the server, unless it is known, and opens a session with a legacy server (2026-07-28,
     /// basic/versioning, backward compatibility). A legacy server is told the `declared` capabilities.
-    pub(in crate::client) async fn open(
+    pub(super) async fn open(
         name: &Arc<str>,
         endpoint: &ServerEndpoint,
         options: Arc<ClientOptions>,

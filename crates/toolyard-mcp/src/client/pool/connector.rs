@@ -15,9 +15,9 @@ use crate::wire::{ProtocolEra, ToolTaskSupport};
 /// Opens the connections to a server.
 pub(in crate::client) struct UpstreamConnector {
     /// Name of the server, for the log.
-    pub(in crate::client) name: Arc<str>,
+    pub(super) name: Arc<str>,
     pub(in crate::client) endpoint: ServerEndpoint,
-    pub(in crate::client) options: Arc<ClientOptions>,
+    pub(super) options: Arc<ClientOptions>,
     /// True if the last connection was of the legacy era. Then `server/discover` is skipped: some servers die of it.
     is_legacy: AtomicBool,
     /// The tools that a legacy server runs only as tasks.
@@ -37,12 +37,12 @@ impl UpstreamConnector {
     }
 
     /// True if the server is reached over HTTP.
-    pub(in crate::client) const fn is_remote(&self) -> bool {
+    pub(super) const fn is_remote(&self) -> bool {
         matches!(self.endpoint, ServerEndpoint::Http(_))
     }
 
     /// Records the tools that a legacy server runs only as tasks. A modern server answers the call with a task.
-    pub(in crate::client) fn record_tasks(&self, connection: &UpstreamConnection, tools: &[Arc<Tool>]) {
+    pub(super) fn record_tasks(&self, connection: &UpstreamConnection, tools: &[Arc<Tool>]) {
         let supports_tasks =
             connection.revision().era() == ProtocolEra::Legacy && connection.capabilities.has_tasks();
         let runs_as_task =
@@ -60,7 +60,7 @@ impl UpstreamConnector {
 
     /// Opens a connection, within the connect timeout. After a failure in the known era, the next attempt detects the
     /// era anew: it may be another server by then.
-    pub(in crate::client) async fn connect(
+    pub(super) async fn connect(
         &self,
         declared: &DeclaredCapabilities,
     ) -> Result<UpstreamConnection, ConnectError> {

@@ -31,13 +31,13 @@ pub(in crate::client) enum ConnectionOwner {
 
 impl DedicatedKey {
     /// True if the connection serves a single client for certain.
-    pub(in crate::client) const fn has_session(&self) -> bool {
+    pub(super) const fn has_session(&self) -> bool {
         matches!(self.owner, Some(ConnectionOwner::Session(_)))
     }
 
     /// True if concurrent calls may share the connection. Otherwise a request of the server could reach another client.
     /// The calls of a principal without capabilities share one, for servers that keep state.
-    pub(in crate::client) fn allows_concurrent_calls(&self) -> bool {
+    pub(super) fn allows_concurrent_calls(&self) -> bool {
         self.has_session() || (self.owner.is_some() && self.declared.is_empty())
     }
 }
@@ -50,53 +50,53 @@ impl ConnectionOwner {
 }
 
 /// A dedicated connection. A task opens it and keeps it.
-pub(in crate::client) struct DedicatedConnection {
-    pub(in crate::client) key: DedicatedKey,
+pub(super) struct DedicatedConnection {
+    pub(super) key: DedicatedKey,
     state: watch::Sender<ConnectionState>,
     closing: Notify,
 }
 
 impl DedicatedConnection {
-    pub(in crate::client) fn new(key: DedicatedKey) -> Self {
+    pub(super) fn new(key: DedicatedKey) -> Self {
         Self { key, state: watch::Sender::new(ConnectionState::Connecting), closing: Notify::new() }
     }
 
     /// Waits for the connection.
-    pub(in crate::client) async fn connection(&self) -> Result<Arc<UpstreamConnection>, ToolError> {
+    pub(super) async fn connection(&self) -> Result<Arc<UpstreamConnection>, ToolError> {
         wait_connected(&self.state.subscribe()).await
     }
 
     /// True if the connection is open.
-    pub(in crate::client) fn is_up(&self) -> bool {
+    pub(super) fn is_up(&self) -> bool {
         self.state.borrow().connection().is_some()
     }
 
     /// True if the connection is open or being opened.
-    pub(in crate::client) fn is_open(&self) -> bool {
+    pub(super) fn is_open(&self) -> bool {
         let state = self.state.borrow();
         state.connection().is_some() || matches!(*state, ConnectionState::Connecting)
     }
 
     /// Tells the server that the client's roots have changed, if it has requested them.
-    pub(in crate::client) fn roots_changed(&self) {
+    pub(super) fn roots_changed(&self) {
         if let Some(connection) = self.state.borrow().connection() {
             connection.roots_changed();
         }
     }
 
     /// True once the server has sent a request whose answer it may keep, or that it may repeat.
-    pub(in crate::client) fn has_requested(&self) -> bool {
+    pub(super) fn has_requested(&self) -> bool {
         self.state.borrow().connection().is_some_and(|connection| connection.has_requested())
     }
 
     /// Closes the connection.
-    pub(in crate::client) fn close(&self) {
+    pub(super) fn close(&self) {
         self.closing.notify_one();
     }
 
     /// Opens the connection, and keeps it until it is lost, closed or idle. Calls `on_close` before the connection is
     /// closed.
-    pub(in crate::client) async fn run(
+    pub(super) async fn run(
         &self,
         connector: &UpstreamConnector,
         idle: impl Future<Output = ()>,

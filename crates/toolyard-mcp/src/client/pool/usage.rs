@@ -33,17 +33,17 @@ impl ServerUsage {
     }
 
     /// Returns the time of the last use: now, while it is in use.
-    pub(in crate::client) fn last_used(&self) -> Instant {
+    pub(super) fn last_used(&self) -> Instant {
         let state = *self.now.borrow();
         if state.running > 0 { Instant::now() } else { state.last_used }
     }
 
-    pub(in crate::client) fn is_running(&self) -> bool {
+    pub(super) fn is_running(&self) -> bool {
         self.now.borrow().running > 0
     }
 
     /// Waits until the server is in use.
-    pub(in crate::client) async fn wait_until_used(&self) {
+    pub(super) async fn wait_until_used(&self) {
         // Cannot fail: the sender lives in `self`.
         let _gone = self.now.subscribe().wait_for(|now| now.running > 0).await.map(drop);
     }

@@ -23,7 +23,7 @@ type UrlElicitation = (Box<str>, Arc<dyn Client>);
 
 impl UrlElicitations {
     /// Records a request to a client, if it is a URL elicitation.
-    pub(in crate::client) fn record_request(&self, ask: &InputRequest, client: &Arc<dyn Client>) {
+    pub(super) fn record_request(&self, ask: &InputRequest, client: &Arc<dyn Client>) {
         self.insert(&ask.params, client);
     }
 

@@ -38,7 +38,7 @@ pub enum HttpStyle {
 /// A candidate URL and transport of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::client) struct HttpRoute {
-    pub(in crate::client) url: Uri,
+    pub(super) url: Uri,
     pub(in crate::client) style: HttpStyle,
 }
 
@@ -121,7 +121,7 @@ impl HttpEndpoint {
 
     /// Sends an HTTP request and waits for the head of the response. Redirects are not followed: the credentials are
     /// for the configured server.
-    pub(in crate::client) async fn send(
+    pub(super) async fn send(
         &self,
         method: Method,
         url: &Uri,

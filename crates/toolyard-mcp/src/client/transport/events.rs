@@ -20,7 +20,7 @@ const DEFAULT_RETRY: Duration = Duration::from_secs(1);
 const RETRY_RANGE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(300));
 
 /// Reads a stream of events of limited size.
-pub(in crate::client) struct SseEventReader {
+pub(super) struct SseEventReader {
     stream: Incoming,
     decoder: SseDecoder,
     budget: ByteBudget,
@@ -37,7 +37,7 @@ pub(in crate::client) struct StreamPosition {
 
 impl StreamPosition {
     /// Advances to the position that `events` has reached.
-    pub(in crate::client) fn advance(&mut self, events: &SseEventReader) {
+    pub(super) fn advance(&mut self, events: &SseEventReader) {
         if let Some(id) = events.decoder.last_id() {
             // An empty id, or one that no header can carry, cannot be resumed from.
             self.last_id = HeaderValue::from_bytes(id.as_bytes()).ok().filter(|id| !id.is_empty());
@@ -51,7 +51,7 @@ impl StreamPosition {
     }
 
     /// Returns the headers of a request that resumes the stream.
-    pub(in crate::client) fn headers(&self) -> HeaderMap {
+    pub(super) fn headers(&self) -> HeaderMap {
         self.last_id.iter().map(|id| (LAST_EVENT_ID, id.clone())).collect()
     }
 
@@ -62,24 +62,24 @@ impl StreamPosition {
 }
 
 /// True if the headers announce a stream of events.
-pub(in crate::client) fn is_event_stream(headers: &HeaderMap) -> bool {
+pub(super) fn is_event_stream(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     kind.starts_with("text/event-stream")
 }
 
 /// True if an event carries a message. The first event of a resumable stream has an id and no data; other event types
 /// are not part of MCP.
-pub(in crate::client) fn is_message(event: &SseEvent) -> bool {
+pub(super) fn is_message(event: &SseEvent) -> bool {
     !event.data.is_empty() && matches!(&*event.kind, "" | "message")
 }
 
 impl SseEventReader {
-    pub(in crate::client) fn new(stream: Incoming, event_bytes: usize, budget: ByteBudget) -> Self {
+    pub(super) fn new(stream: Incoming, event_bytes: usize, budget: ByteBudget) -> Self {
         Self { stream, decoder: SseDecoder::new(event_bytes), budget, reserved: ByteReservation::default() }
     }
 
     /// Reads the next event of any type; `None` at the end.
-    pub(in crate::client) async fn next_event(&mut self) -> Result<Option<SseEvent>, TransportError> {
+    pub(super) async fn next_event(&mut self) -> Result<Option<SseEvent>, TransportError> {
         loop {
             if let Some(event) =
                 self.decoder.next_event().map_err(|error| TransportError::TooLarge(error.0))?
@@ -116,7 +116,7 @@ impl SseEventReader {
     }
 
     /// Reads the next message; `None` at the end.
-    pub(in crate::client) async fn next_message(&mut self) -> Result<Option<RpcMessage>, TransportError> {
+    pub(super) async fn next_message(&mut self) -> Result<Option<RpcMessage>, TransportError> {
         while let Some(event) = self.next_event().await? {
             if is_message(&event) {
                 return parse_message(event.data).map(Some);

@@ -17,7 +17,7 @@ use crate::client::server_requests::ServerRequestRouter;
 use crate::wire::{RpcMessage, message, method};
 
 /// The unanswered requests by id; `None` once no response can come any more.
-pub(in crate::client) struct PendingRequests {
+pub(super) struct PendingRequests {
     requests: Mutex<Option<HashMap<u64, PendingRequest>>>,
 }
 
@@ -29,7 +29,7 @@ struct PendingRequest {
 }
 
 /// A wait for a response. Dropping it before the response cancels the request.
-pub(in crate::client) struct ResponseWaiter<'a> {
+pub(super) struct ResponseWaiter<'a> {
     pending: &'a PendingRequests,
     outbox: &'a mpsc::Sender<Vec<Bytes>>,
     id: u64,
@@ -37,17 +37,17 @@ pub(in crate::client) struct ResponseWaiter<'a> {
 }
 
 /// Receives the messages of a server.
-pub(in crate::client) struct MessageInbox {
+pub(super) struct MessageInbox {
     /// Name of the server, for the log.
-    pub(in crate::client) name: Arc<str>,
-    pub(in crate::client) pending: Arc<PendingRequests>,
+    pub(super) name: Arc<str>,
+    pub(super) pending: Arc<PendingRequests>,
     /// Queue of responses to requests of the server.
-    pub(in crate::client) outbox: mpsc::Sender<Vec<Bytes>>,
-    pub(in crate::client) signals: Arc<ConnectionSignals>,
+    pub(super) outbox: mpsc::Sender<Vec<Bytes>>,
+    pub(super) signals: Arc<ConnectionSignals>,
     /// Requests of the server to clients.
-    pub(in crate::client) server_requests: Arc<ServerRequestRouter>,
+    pub(super) server_requests: Arc<ServerRequestRouter>,
     /// Budget of the answers, of which each caller has a share.
-    pub(in crate::client) budget: ByteBudget,
+    pub(super) budget: ByteBudget,
 }
 
 impl Default for PendingRequests {
@@ -58,7 +58,7 @@ impl Default for PendingRequests {
 
 impl PendingRequests {
     /// Registers a request that is about to be sent; `None` if no response can come any more.
-    pub(in crate::client) fn register<'a>(
+    pub(super) fn register<'a>(
         &'a self,
         request: &OutgoingRequest,
         client: &Arc<dyn Client>,
@@ -71,7 +71,7 @@ impl PendingRequests {
     }
 
     /// True once no response can come any more.
-    pub(in crate::client) fn is_closed(&self) -> bool {
+    pub(super) fn is_closed(&self) -> bool {
         self.lock().is_none()
     }
 
@@ -101,12 +101,12 @@ impl PendingRequests {
 
 impl ResponseWaiter<'_> {
     /// Waits for the response; `None` if none can come any more.
-    pub(in crate::client) async fn wait(&mut self) -> Option<Result<UpstreamResult, TransportError>> {
+    pub(super) async fn wait(&mut self) -> Option<Result<UpstreamResult, TransportError>> {
         (&mut self.answer).await.ok()
     }
 
     /// Removes a request that the server has not received, so that it is not cancelled.
-    pub(in crate::client) fn discard(self) {
+    pub(super) fn discard(self) {
         self.pending.remove(self.id);
     }
 }
@@ -125,7 +125,7 @@ impl Drop for ResponseWaiter<'_> {
 
 impl MessageInbox {
     /// Handles a message.
-    pub(in crate::client) fn handle_message(&self, line: Bytes) {
+    pub(super) fn handle_message(&self, line: Bytes) {
         self.signals.received.fetch_add(1, Ordering::Relaxed);
         match parse_message(line.clone()) {
             Ok(RpcMessage::Response { id, answer }) => {
@@ -152,13 +152,13 @@ impl MessageInbox {
     }
 
     /// Handles a message over the size limit: its request fails.
-    pub(in crate::client) fn handle_oversized(&self, ends: &[u8], limit: usize) {
+    pub(super) fn handle_oversized(&self, ends: &[u8], limit: usize) {
         tracing::warn!(handler = %self.name, limit, "skipped a message over the size limit");
         self.complete(id_of_fragment(ends), Err(TransportError::TooLarge(limit)));
     }
 
     /// Handles a message that did not fit the memory budget: its request fails.
-    pub(in crate::client) fn handle_unbuffered(&self, ends: &[u8]) {
+    pub(super) fn handle_unbuffered(&self, ends: &[u8]) {
         tracing::warn!(handler = %self.name, "skipped a message: memory budget exhausted");
         self.complete(id_of_fragment(ends), Err(TransportError::NoMemory(BudgetExhausted)));
     }
@@ -212,7 +212,7 @@ impl MessageInbox {
     }
 
     /// Closes the inbox: all pending requests fail.
-    pub(in crate::client) fn close(&self) {
+    pub(super) fn close(&self) {
         drop(self.pending.lock().take());
         self.signals.connection_lost.notify_one();
     }

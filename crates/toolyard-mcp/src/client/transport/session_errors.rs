@@ -41,7 +41,7 @@ const SESSION_PHRASES: [&str; 4] =
 const SESSION_CODES: [i32; 3] = [-32000, -32001, error::INVALID_REQUEST];
 
 /// True if a response without an answer reports that the session is lost.
-pub(in crate::client) fn is_session_refusal(status: StatusCode, text: &[u8]) -> bool {
+pub(super) fn is_session_refusal(status: StatusCode, text: &[u8]) -> bool {
     match status {
         StatusCode::NOT_FOUND => true,
         // These are about credentials, whatever the text says.
@@ -54,7 +54,7 @@ pub(in crate::client) fn is_session_refusal(status: StatusCode, text: &[u8]) -> 
 
 /// True if an error response reports that the session is lost. A tool may have lost a session of its own, such as that
 /// of a browser, and its call must not be repeated: so the whole message has to match.
-pub(in crate::client) fn is_session_error(error: &RpcError) -> bool {
+pub(super) fn is_session_error(error: &RpcError) -> bool {
     let message = || error.body().to_object().ok()?.get_str("message").map(|message| normalize(&message));
     SESSION_CODES.contains(&error.code) && message().is_some_and(|message| is_session_message(&message))
 }

@@ -110,12 +110,12 @@ impl SseTransport {
     }
 
     /// Queues a response to the server, and waits for room in the queue.
-    pub(in crate::client) async fn respond(&self, message: Vec<Bytes>) {
+    pub(super) async fn respond(&self, message: Vec<Bytes>) {
         let _ended = self.outbox.send(message).await;
     }
 
     /// Queues a message, if there is room.
-    pub(in crate::client) fn enqueue(&self, message: Vec<Bytes>) {
+    pub(super) fn enqueue(&self, message: Vec<Bytes>) {
         if self.outbox.try_send(message).is_err() {
             tracing::debug!("dropped a message: the queue is full");
         }

@@ -19,7 +19,7 @@ const MAX_LINES_PER_SECOND: u32 = 200;
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Logs the lines of a process. Drops `_logging` at the end.
-pub(in crate::client) async fn forward_stderr(
+pub(super) async fn forward_stderr(
     name: Arc<str>,
     secrets: SecretRedactor,
     stderr: impl AsyncRead + Unpin,

@@ -62,7 +62,7 @@ impl HttpTransport {
         self
     }
 
-    pub(in crate::client) async fn request(
+    pub(super) async fn request(
         &self,
         request: OutgoingRequest,
         client: &Arc<dyn Client>,
@@ -109,7 +109,7 @@ impl HttpTransport {
     }
 
     /// Sends the response to a request of the server. A failure is only logged.
-    pub(in crate::client) async fn respond(&self, response: Vec<Bytes>) {
+    pub(super) async fn respond(&self, response: Vec<Bytes>) {
         let delivered = timeout(DELIVERY_TIMEOUT, self.notify(response.concat().into())).await;
         if !matches!(delivered, Ok(Ok(()))) {
             tracing::debug!("failed to answer a request of the server");
@@ -117,7 +117,7 @@ impl HttpTransport {
     }
 
     /// Sends a message in the background. Only such a message outlives its call.
-    pub(in crate::client) fn enqueue(&self, message: Bytes) {
+    pub(super) fn enqueue(&self, message: Bytes) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let http = self.clone();
         runtime.spawn(async move {
@@ -188,7 +188,7 @@ impl HttpTransport {
     }
 
     /// True if the server has opened a session, which it may lose.
-    pub(in crate::client) fn has_session(&self) -> bool {
+    pub(super) fn has_session(&self) -> bool {
         self.session_headers.contains_key(SESSION_ID)
     }
 }
@@ -212,7 +212,7 @@ fn match_response(expected: u64, message: RpcMessage) -> Result<UpstreamResult, 
 }
 
 /// Timeout of delivering a message without a response.
-pub(in crate::client) const DELIVERY_TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const DELIVERY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Cancels a request when it is dropped. In the legacy era, unlike in the modern one, closing the connection does not
 /// cancel the request.

@@ -25,7 +25,7 @@ use crate::server::tasks::upstream_task::{TaskCapableClient, requires_task, wait
 use crate::wire::{ask_method, parse_ask};
 
 /// Maximum number of round trips of one call.
-pub(in crate::server) const MAX_ROUNDS: usize = 16;
+pub(super) const MAX_ROUNDS: usize = 16;
 
 /// The pause before repeating a call that asks for no input, and its maximum.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -79,7 +79,7 @@ async fn ask_and_repeat(gateway: &Gateway, mut call: Call, mut needed: Object) -
 }
 
 /// The error of a call that asks for input again and again.
-pub(in crate::server) fn too_many_rounds() -> ToolError {
+pub(super) fn too_many_rounds() -> ToolError {
     ToolError::new(ErrorCode::ExecutionFailed, "The tool asks for input too often")
 }
 
@@ -200,7 +200,7 @@ impl CallExecution {
     }
 
     /// Stores the result for the next step.
-    pub(in crate::server) fn store_result(&mut self, result: InvokeResult) {
+    pub(super) fn store_result(&mut self, result: InvokeResult) {
         self.running = ready(result).boxed();
     }
 

@@ -31,7 +31,7 @@ impl Default for OutboundRequests {
 
 impl OutboundRequests {
     /// Sends a request through `messages` and waits for the response.
-    pub(in crate::server) async fn request(
+    pub(super) async fn request(
         &self,
         ask: InputRequest,
         messages: &mpsc::Sender<Bytes>,

@@ -50,8 +50,8 @@ impl AskChannel {
 /// A question of a call to its modern client.
 #[derive(Debug)]
 pub(in crate::server) struct AskQuestion {
-    pub(in crate::server) ask: InputRequest,
-    pub(in crate::server) answer: oneshot::Sender<Result<Json, InputRequestError>>,
+    pub(super) ask: InputRequest,
+    pub(super) answer: oneshot::Sender<Result<Json, InputRequestError>>,
 }
 
 /// Measures the time that the client needs for answers.
@@ -118,7 +118,7 @@ impl RequestClient {
 
     /// Continues with another request of the same client: its capabilities count from now on, and it receives the
     /// notifications that were kept.
-    pub(in crate::server) fn continue_with(&self, other: &Self) {
+    pub(super) fn continue_with(&self, other: &Self) {
         let sink = std::mem::take(&mut *other.lock_sink());
         self.lock_sink().resume_as(sink);
         let latest_capabilities = other.lock_latest().clone();
@@ -136,7 +136,7 @@ impl RequestClient {
     }
 
     /// Keeps the notifications for the next request of the client.
-    pub(in crate::server) fn pause(&self) {
+    pub(super) fn pause(&self) {
         self.lock_sink().pause();
     }
 
@@ -181,7 +181,7 @@ impl RequestClient {
     }
 
     /// True if the client declares the capability that the question needs.
-    pub(in crate::server) fn accepts(&self, ask: &InputRequest) -> bool {
+    pub(super) fn accepts(&self, ask: &InputRequest) -> bool {
         ask.is_for(self.lock_latest().as_ref())
     }
 }

@@ -7,7 +7,7 @@ use super::multi_round_trip::{self, InvokeResult, MAX_ROUNDS};
 use crate::wire::{error, method};
 
 /// Runs a call of a modern client, and repeats it after each required URL elicitation.
-pub(in crate::server) async fn invoke_with_urls(gateway: &Gateway, call: Call) -> InvokeResult {
+pub(super) async fn invoke_with_urls(gateway: &Gateway, call: Call) -> InvokeResult {
     for _ in 0..MAX_ROUNDS {
         let result = gateway.invoke(call.clone()).await;
         let Some(needed) = result.as_ref().err().and_then(required_urls) else { return result };
@@ -20,7 +20,7 @@ pub(in crate::server) async fn invoke_with_urls(gateway: &Gateway, call: Call) -
 }
 
 /// Returns the elicitations that an error requires; `None` for any other error.
-pub(in crate::server) fn required_urls(error: &ToolError) -> Option<Object> {
+pub(super) fn required_urls(error: &ToolError) -> Option<Object> {
     let error = error.peer()?.to_object().ok()?;
     let code: i32 = error.get("code")?.as_text().parse().ok()?;
     if code != error::URL_REQUIRED {

@@ -14,7 +14,7 @@ use crate::server::{McpFrontend, OfferedFeatures};
 
 /// A change that a client may be notified of.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::server) enum ChangeEvent {
+pub(super) enum ChangeEvent {
     /// The list of tools has changed.
     Tools,
     /// The list of prompts has changed.
@@ -26,7 +26,7 @@ pub(in crate::server) enum ChangeEvent {
 }
 
 /// The changes of lists and of followed resources, for one client.
-pub(in crate::server) struct ChangeFeed {
+pub(super) struct ChangeFeed {
     offers: OfferedFeatures,
     /// The caller: changes of entries that it may not use are not reported.
     caller: Caller,
@@ -47,11 +47,7 @@ pub(in crate::server) struct ChangeFeed {
 
 impl McpFrontend {
     /// Returns the changes from now on, including updates of the `followed` resources.
-    pub(in crate::server) fn change_feed(
-        &self,
-        followed: watch::Receiver<UriSet>,
-        caller: Caller,
-    ) -> ChangeFeed {
+    pub(super) fn change_feed(&self, followed: watch::Receiver<UriSet>, caller: Caller) -> ChangeFeed {
         let mut registry = self.gateway.watch();
         let last_lists = advertised_lists(&Registry::seen_by(registry.borrow_and_update().clone(), &caller));
         let mut changes = ChangeFeed {
@@ -89,7 +85,7 @@ fn advertised_lists(registry: &Registry) -> [Json; 4] {
 
 impl ChangeFeed {
     /// Waits for a change; `None` once the gateway stops. Cancel safe.
-    pub(in crate::server) async fn next(&mut self) -> Option<ChangeEvent> {
+    pub(super) async fn next(&mut self) -> Option<ChangeEvent> {
         loop {
             if let Some(change) = self.pending.pop_front() {
                 return Some(change);
@@ -118,7 +114,7 @@ impl ChangeFeed {
     }
 
     /// Reports all lists and all followed resources as changed.
-    pub(in crate::server) fn report_all(&mut self) {
+    pub(super) fn report_all(&mut self) {
         let OfferedFeatures { tools, prompts, resources, .. } = self.offers;
         let lists = [
             (tools, ChangeEvent::Tools),

@@ -39,14 +39,14 @@ struct LastProgress {
 }
 
 impl ProgressReporter {
-    pub(in crate::server) fn new(token: Json, messages: mpsc::Sender<Bytes>, budget: ByteBudget) -> Self {
+    pub(super) fn new(token: Json, messages: mpsc::Sender<Bytes>, budget: ByteBudget) -> Self {
         let last = LastProgress { sent_at: Instant::now(), params: Object::new(), has_heartbeat: false };
         Self { token, messages, budget, last: Mutex::new(last) }
     }
 
     /// Forwards progress of the server. After a heartbeat, a value that does not exceed the last one is raised above
     /// it, since values have to increase (2025-11-25, basic/utilities/progress, progress flow).
-    pub(in crate::server) fn forward(&self, mut params: Object) {
+    pub(super) fn forward(&self, mut params: Object) {
         let mut last = self.lock_last();
         if last.has_heartbeat
             && let Some(last) = progress_value(&last.params)

@@ -59,7 +59,7 @@ impl LegacyClient {
     }
 
     /// Sets the memory budget of queued messages.
-    pub(in crate::server) fn with_budget(self, budget: ByteBudget) -> Self {
+    pub(super) fn with_budget(self, budget: ByteBudget) -> Self {
         Self { budget, ..self }
     }
 
@@ -156,7 +156,7 @@ impl CancellableRequests {
         }
     }
 
-    pub(in crate::server) fn cancel_all(&self) {
+    pub(super) fn cancel_all(&self) {
         self.lock().drain().for_each(|(_, request)| request.abort());
     }
 

@@ -9,13 +9,13 @@ use super::owner::SessionOwner;
 
 /// The rank of a session: idle ones first, the least recently used first among them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::server) struct SessionRank {
+pub(super) struct SessionRank {
     /// True if the session was in use when it was last checked.
-    pub(in crate::server) was_in_use: bool,
+    pub(super) was_in_use: bool,
     /// Last known use in milliseconds.
-    pub(in crate::server) last_used: u64,
+    pub(super) last_used: u64,
     /// A unique number.
-    pub(in crate::server) number: u64,
+    pub(super) number: u64,
 }
 
 /// Session ids by rank.
@@ -23,7 +23,7 @@ type RankOrder = BTreeMap<SessionRank, Arc<str>>;
 
 /// The ranks of all sessions.
 #[derive(Debug, Default)]
-pub(in crate::server) struct SessionOrder {
+pub(super) struct SessionOrder {
     all: RankOrder,
     by_owner: HashMap<SessionOwner, RankOrder>,
     /// The owners by their number of sessions.
@@ -31,7 +31,7 @@ pub(in crate::server) struct SessionOrder {
 }
 
 impl SessionOrder {
-    pub(in crate::server) fn add(&mut self, owner: &SessionOwner, rank: SessionRank, id: Arc<str>) {
+    pub(super) fn add(&mut self, owner: &SessionOwner, rank: SessionRank, id: Arc<str>) {
         self.all.insert(rank, id.clone());
         let order = self.by_owner.entry(owner.clone()).or_default();
         let before = order.len();
@@ -40,7 +40,7 @@ impl SessionOrder {
         self.resize(owner, before, now);
     }
 
-    pub(in crate::server) fn remove(&mut self, owner: &SessionOwner, rank: SessionRank) {
+    pub(super) fn remove(&mut self, owner: &SessionOwner, rank: SessionRank) {
         self.all.remove(&rank);
         let Some(order) = self.by_owner.get_mut(owner) else { return };
         let before = order.len();
@@ -60,17 +60,17 @@ impl SessionOrder {
     }
 
     /// Returns the number of sessions of an owner.
-    pub(in crate::server) fn count(&self, owner: &SessionOwner) -> usize {
+    pub(super) fn count(&self, owner: &SessionOwner) -> usize {
         self.by_owner.get(owner).map_or(0, RankOrder::len)
     }
 
     /// Returns the first session of an owner, or of all owners.
-    pub(in crate::server) fn first(&self, owner: Option<&SessionOwner>) -> Option<Arc<str>> {
+    pub(super) fn first(&self, owner: Option<&SessionOwner>) -> Option<Arc<str>> {
         self.order(owner)?.first_key_value().map(|(_, id)| id.clone())
     }
 
     /// Returns the first session that was in use when it was last checked.
-    pub(in crate::server) fn first_in_use(&self, owner: Option<&SessionOwner>) -> Option<Arc<str>> {
+    pub(super) fn first_in_use(&self, owner: Option<&SessionOwner>) -> Option<Arc<str>> {
         let first = SessionRank { was_in_use: true, last_used: 0, number: 0 };
         self.order(owner)?.range(first..).next().map(|(_, id)| id.clone())
     }
@@ -80,7 +80,7 @@ impl SessionOrder {
     }
 
     /// Returns the owner with the most sessions, and their number.
-    pub(in crate::server) fn largest(&self) -> Option<(usize, SessionOwner)> {
+    pub(super) fn largest(&self) -> Option<(usize, SessionOwner)> {
         self.sizes.last().cloned()
     }
 }

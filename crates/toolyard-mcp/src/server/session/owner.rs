@@ -48,7 +48,7 @@ impl SessionOwner {
     }
 
     /// Returns the name of the owner; a local one has none.
-    pub(in crate::server) fn name(&self) -> Option<Arc<str>> {
+    pub(super) fn name(&self) -> Option<Arc<str>> {
         match self {
             Self::Local => None,
             Self::Address(address) => Some(address.to_string().into()),

@@ -74,7 +74,7 @@ pub(in crate::server) fn is_forwarded(headers: &HeaderMap) -> bool {
 }
 
 /// Sends a message to another gateway with the headers of the client.
-pub(in crate::server) async fn send_to_gateway(
+pub(super) async fn send_to_gateway(
     client: &HttpClient,
     address: &str,
     parts: &Parts,

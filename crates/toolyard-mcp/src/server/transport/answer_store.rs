@@ -15,7 +15,7 @@ use super::replay::reserve_event;
 
 /// The answers of one session.
 #[derive(Debug)]
-pub(in crate::server) struct AnswerStore {
+pub(super) struct AnswerStore {
     stored: VecDeque<StoredAnswer>,
     /// Maximum size in bytes of the answers whose streams were read, if there are several.
     max_read_bytes: usize,
@@ -35,16 +35,12 @@ struct StoredAnswer {
 }
 
 impl AnswerStore {
-    pub(in crate::server) const fn new(
-        max_read_bytes: usize,
-        permits: Arc<Semaphore>,
-        budget: ByteBudget,
-    ) -> Self {
+    pub(super) const fn new(max_read_bytes: usize, permits: Arc<Semaphore>, budget: ByteBudget) -> Self {
         Self { stored: VecDeque::new(), max_read_bytes, permits, budget }
     }
 
     /// Stores an answer at the end of a stream; `false` if there is no permit or no memory for it.
-    pub(in crate::server) fn store(&mut self, stream: u64, position: u64, event: &[Bytes]) -> bool {
+    pub(super) fn store(&mut self, stream: u64, position: u64, event: &[Bytes]) -> bool {
         let Ok(permit) = self.permits.clone().try_acquire_owned() else { return false };
         let Ok(reserved) = reserve_event(&self.budget, event) else { return false };
         let (event, permit) = (event.to_vec(), Some(permit));
@@ -53,7 +49,7 @@ impl AnswerStore {
     }
 
     /// Marks a stream as read to its end, which releases its permit.
-    pub(in crate::server) fn mark_read(&mut self, stream: u64) {
+    pub(super) fn mark_read(&mut self, stream: u64) {
         self.stored
             .iter_mut()
             .filter(|answer| answer.stream == stream)
@@ -71,19 +67,19 @@ impl AnswerStore {
     }
 
     /// Returns the answers of a stream after a position: a batch has several.
-    pub(in crate::server) fn after(&self, stream: u64, position: u64) -> impl Iterator<Item = Vec<Bytes>> {
+    pub(super) fn after(&self, stream: u64, position: u64) -> impl Iterator<Item = Vec<Bytes>> {
         let later =
             self.stored.iter().filter(move |answer| answer.stream == stream && answer.position > position);
         later.map(|answer| answer.event.clone())
     }
 
     /// Drops the answers whose streams were read to the end.
-    pub(in crate::server) fn shrink(&mut self) {
+    pub(super) fn shrink(&mut self) {
         self.stored.retain(|answer| answer.permit.is_some());
     }
 
     /// Drops the answers of a stream.
-    pub(in crate::server) fn forget(&mut self, stream: u64) {
+    pub(super) fn forget(&mut self, stream: u64) {
         self.stored.retain(|answer| answer.stream != stream);
     }
 }

@@ -19,12 +19,12 @@ use crate::wire::{ProtocolEra, ProtocolRevision, RpcError, RpcMessage, message, 
 const MAX_MESSAGES: usize = 100;
 
 /// True if a text looks like a batch. Only some clients may send one: see [`is_batch`].
-pub(in crate::server) fn is_array(text: &[u8]) -> bool {
+pub(super) fn is_array(text: &[u8]) -> bool {
     text.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[')
 }
 
 /// True if a text is a batch of a client that may send one.
-pub(in crate::server) fn is_batch(text: &[u8], peer: &LegacyClient) -> bool {
+pub(super) fn is_batch(text: &[u8], peer: &LegacyClient) -> bool {
     is_array(text) && peer.revision() == ProtocolRevision::V2025_03_26
 }
 
@@ -32,7 +32,7 @@ pub(in crate::server) fn is_batch(text: &[u8], peer: &LegacyClient) -> bool {
 ///
 /// # Errors
 /// When the batch is empty or too large.
-pub(in crate::server) fn split(text: Bytes) -> Result<Vec<Bytes>, RpcError> {
+pub(super) fn split(text: Bytes) -> Result<Vec<Bytes>, RpcError> {
     let refuse = |problem: &'static str| RpcError::new(INVALID_REQUEST, problem);
     let items = Json::parse(text).and_then(|batch| batch.to_items());
     let items = items.map_err(|_| refuse("Invalid request: the batch is not a JSON array"))?;
@@ -44,23 +44,23 @@ pub(in crate::server) fn split(text: Bytes) -> Result<Vec<Bytes>, RpcError> {
 }
 
 /// The sender of a batch.
-pub(in crate::server) struct BatchContext {
-    pub(in crate::server) frontend: Arc<McpFrontend>,
-    pub(in crate::server) peer: Arc<LegacyClient>,
-    pub(in crate::server) caller: Caller,
-    pub(in crate::server) origin: Option<Arc<dyn Any + Send + Sync>>,
+pub(super) struct BatchContext {
+    pub(super) frontend: Arc<McpFrontend>,
+    pub(super) peer: Arc<LegacyClient>,
+    pub(super) caller: Caller,
+    pub(super) origin: Option<Arc<dyn Any + Send + Sync>>,
     /// Queue of notifications and requests to the client, if it accepts a stream.
-    pub(in crate::server) queue: Option<mpsc::Sender<Bytes>>,
+    pub(super) queue: Option<mpsc::Sender<Bytes>>,
 }
 
 /// Handles the messages of a batch and returns the responses, each in pieces.
-pub(in crate::server) async fn answer(context: BatchContext, messages: Vec<Bytes>) -> Vec<Vec<Bytes>> {
+pub(super) async fn answer(context: BatchContext, messages: Vec<Bytes>) -> Vec<Vec<Bytes>> {
     let each = messages.into_iter().map(|text| answer_one(&context, text));
     join_all(each).await.into_iter().flatten().collect()
 }
 
 /// Joins the responses into one text.
-pub(in crate::server) fn join(responses: Vec<Vec<Bytes>>) -> Vec<Bytes> {
+pub(super) fn join(responses: Vec<Vec<Bytes>>) -> Vec<Bytes> {
     let mut pieces = vec![Bytes::from_static(b"[")];
     for response in responses {
         if pieces.len() > 1 {

@@ -39,15 +39,15 @@ pub struct DuplexLimits {
 }
 
 /// A message of the client, or the error to respond with if it could not be read.
-pub(in crate::server) type InboundMessage = Result<Bytes, RpcError>;
+pub(super) type InboundMessage = Result<Bytes, RpcError>;
 
 /// The messages of a client. `next` is cancel safe.
-pub(in crate::server) trait MessageSource {
+pub(super) trait MessageSource {
     async fn next(&mut self) -> io::Result<Option<InboundMessage>>;
 }
 
 /// The receiver of messages to a client, each in pieces.
-pub(in crate::server) trait MessageSink {
+pub(super) trait MessageSink {
     async fn send(&mut self, message: &[Bytes]) -> io::Result<()>;
 }
 
@@ -92,7 +92,7 @@ pub async fn serve(
 }
 
 /// Handles messages and sends responses until both have ended, or the drain time after the end of the input is over.
-pub(in crate::server) async fn run_connection(
+pub(super) async fn run_connection(
     frontend: Arc<McpFrontend>,
     caller: Caller,
     mut inbound: impl MessageSource,

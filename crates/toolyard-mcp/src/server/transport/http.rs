@@ -96,7 +96,7 @@ const METHODS: &str = "GET, POST, DELETE";
 const MODERN_METHODS: &str = "POST";
 
 /// The error for all requests while the gateway stops.
-pub(in crate::server) fn stopping_error() -> ToolError {
+pub(super) fn stopping_error() -> ToolError {
     ToolError::new(ErrorCode::Unavailable, "The gateway is stopping: try again when it has been restarted")
 }
 
@@ -378,7 +378,7 @@ impl HttpOptions {
     }
 
     /// Reads a message out of its owner's share of the budget, or refuses it.
-    pub(in crate::server) async fn read_body(
+    pub(super) async fn read_body(
         &self,
         parts: &Parts,
         body: Body,
@@ -406,7 +406,7 @@ pub(in crate::server) fn principal_of(parts: &Parts) -> Option<Arc<str>> {
 }
 
 /// Returns the caller of a request.
-pub(in crate::server) fn caller_of(parts: &Parts, session: Option<Arc<str>>) -> Caller {
+pub(super) fn caller_of(parts: &Parts, session: Option<Arc<str>>) -> Caller {
     let grant = parts.extensions.get::<Arc<AccessGrant>>().cloned();
     Caller { session, principal: principal_of(parts), grant }
 }
@@ -416,7 +416,7 @@ struct UnknownSession;
 
 /// True if the content type is JSON. A page of another origin can make a browser send a form or plain text without a
 /// preflight request.
-pub(in crate::server) fn is_json(headers: &HeaderMap) -> bool {
+pub(super) fn is_json(headers: &HeaderMap) -> bool {
     let mut kinds = headers.get_all(header::CONTENT_TYPE).iter();
     // Of several, another reader of the request may take another one.
     let (Some(kind), None) = (kinds.next(), kinds.next()) else { return false };
@@ -448,7 +448,7 @@ fn read_refusal(error: &BodyReadError) -> Response {
     error_response(status, None, RpcError::new(INVALID_REQUEST, error.to_string()))
 }
 
-pub(in crate::server) fn session_not_found() -> Response {
+pub(super) fn session_not_found() -> Response {
     error_response(StatusCode::NOT_FOUND, None, RpcError::new(INVALID_REQUEST, "Session not found"))
 }
 

@@ -52,7 +52,7 @@ pub async fn refuse_http(parts: &Parts, body: Body, bounds: BodyLimits, error: &
 }
 
 /// Refuses a message that did not fit the memory budget, of which the ends are known.
-pub(in crate::server) fn refuse_unbuffered(used_up: BudgetExhausted, ends: &BodyEnds) -> Response {
+pub(super) fn refuse_unbuffered(used_up: BudgetExhausted, ends: &BodyEnds) -> Response {
     let error = ToolError::new(ErrorCode::Unavailable, format!("The gateway has no memory left: {used_up}"));
     match id_in_ends(ends) {
         Some(id) => refuse_request(&id, &error),

@@ -7,7 +7,7 @@ use toolyard_net::budget::{BudgetExhausted, ByteBudget, ByteReservation, SMALL_M
 
 /// The purpose of a stream: messages that belong to no request, or those of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::server) enum StreamPurpose {
+pub(super) enum StreamPurpose {
     Notifications,
     Call,
 }
@@ -15,14 +15,14 @@ pub(in crate::server) enum StreamPurpose {
 /// The id of an event: the tag of the session, the purpose and number of the stream, and the position in it, as in
 /// `1f0c-call-3-17`. Position 0 is the beginning, before any message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::server) struct EventId {
-    pub(in crate::server) purpose: StreamPurpose,
-    pub(in crate::server) stream: u64,
-    pub(in crate::server) position: u64,
+pub(super) struct EventId {
+    pub(super) purpose: StreamPurpose,
+    pub(super) stream: u64,
+    pub(super) position: u64,
 }
 
 impl EventId {
-    pub(in crate::server) fn format(self, tag: &str) -> String {
+    pub(super) fn format(self, tag: &str) -> String {
         let purpose = match self.purpose {
             StreamPurpose::Notifications => "news",
             StreamPurpose::Call => "call",
@@ -31,7 +31,7 @@ impl EventId {
     }
 
     /// Parses an id that was issued in the session with this tag.
-    pub(in crate::server) fn parse(text: &str, tag: &str) -> Option<Self> {
+    pub(super) fn parse(text: &str, tag: &str) -> Option<Self> {
         let mut parts = text.strip_prefix(tag)?.strip_prefix('-')?.split('-');
         let purpose = match parts.next()? {
             "news" => StreamPurpose::Notifications,
@@ -46,7 +46,7 @@ impl EventId {
 
 /// The latest events of all streams of a session.
 #[derive(Debug)]
-pub(in crate::server) struct ReplayBuffer {
+pub(super) struct ReplayBuffer {
     events: VecDeque<ReplayEvent>,
     bytes: usize,
     max_bytes: usize,
@@ -62,7 +62,7 @@ struct ReplayEvent {
 }
 
 /// Reserves memory for a stored event. Its large pieces have reservations of their own.
-pub(in crate::server) fn reserve_event(
+pub(super) fn reserve_event(
     budget: &ByteBudget,
     event: &[Bytes],
 ) -> Result<ByteReservation, BudgetExhausted> {
@@ -80,13 +80,13 @@ impl ReplayEvent {
 }
 
 impl ReplayBuffer {
-    pub(in crate::server) const fn new(max_bytes: usize, budget: ByteBudget) -> Self {
+    pub(super) const fn new(max_bytes: usize, budget: ByteBudget) -> Self {
         Self { events: VecDeque::new(), bytes: 0, max_bytes, budget }
     }
 
     /// Stores an event, and drops the oldest ones if necessary. An event over the total limit, or without memory for
     /// it, is not stored.
-    pub(in crate::server) fn store(&mut self, stream: u64, position: u64, event: &[Bytes]) {
+    pub(super) fn store(&mut self, stream: u64, position: u64, event: &[Bytes]) {
         let Ok(reserved) = reserve_event(&self.budget, event) else { return };
         let stored = ReplayEvent { stream, position, event: event.to_vec(), _reserved: reserved };
         if stored.size() > self.max_bytes {
@@ -102,19 +102,19 @@ impl ReplayBuffer {
     }
 
     /// Returns the stored events of a stream after a position.
-    pub(in crate::server) fn after(&self, stream: u64, position: u64) -> VecDeque<Vec<Bytes>> {
+    pub(super) fn after(&self, stream: u64, position: u64) -> VecDeque<Vec<Bytes>> {
         let later = self.events.iter().filter(|stored| stored.stream == stream && stored.position > position);
         later.map(|stored| stored.event.clone()).collect()
     }
 
     /// Drops the older half.
-    pub(in crate::server) fn shrink(&mut self) {
+    pub(super) fn shrink(&mut self) {
         let half = self.events.len().div_ceil(2);
         self.bytes -= self.events.drain(..half).map(|stored| stored.size()).sum::<usize>();
     }
 
     /// Drops the events of a stream.
-    pub(in crate::server) fn forget(&mut self, stream: u64) {
+    pub(super) fn forget(&mut self, stream: u64) {
         self.events.retain(|stored| stored.stream != stream);
         self.bytes = self.events.iter().map(ReplayEvent::size).sum();
     }

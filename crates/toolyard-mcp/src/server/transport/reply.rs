@@ -29,7 +29,7 @@ use crate::wire::{RequestId, RpcError, message};
 const KEEP_ALIVE_AFTER: Duration = Duration::from_secs(15);
 
 /// The reply to a message of a client.
-pub(in crate::server) enum HttpReply {
+pub(super) enum HttpReply {
     /// The response to a request, and the HTTP status for a plain response.
     One(StatusCode, Vec<Bytes>),
     /// The responses to the requests of a batch.
@@ -37,18 +37,14 @@ pub(in crate::server) enum HttpReply {
 }
 
 /// A future reply; `None` if there is none, as for a request that the client cancelled.
-pub(in crate::server) type PendingReply = BoxFuture<'static, Option<HttpReply>>;
+pub(super) type PendingReply = BoxFuture<'static, Option<HttpReply>>;
 
 /// Time after which a client that can resume streams gets a stream, with an event to resume from.
 const STREAM_AFTER: Duration = Duration::from_secs(1);
 
 impl HttpReply {
     /// Creates the response to a request. `status` maps an error to its HTTP status.
-    pub(in crate::server) fn of(
-        id: &RequestId,
-        answer: McpAnswer,
-        status: fn(&RpcError) -> StatusCode,
-    ) -> Self {
+    pub(super) fn of(id: &RequestId, answer: McpAnswer, status: fn(&RpcError) -> StatusCode) -> Self {
         let status = answer.as_ref().err().map_or(StatusCode::OK, status);
         Self::One(status, message::response(Some(id), answer))
     }
@@ -68,7 +64,7 @@ impl HttpReply {
 ///
 /// Until there is a stream, a client that disconnects cancels its request: it has no event to resume from, so that it
 /// could never get the answer.
-pub(in crate::server) async fn respond(
+pub(super) async fn respond(
     mut answer: PendingReply,
     messages: Option<mpsc::Receiver<Bytes>>,
     session: Option<Arc<LegacySession>>,
@@ -145,7 +141,7 @@ fn json_reply(reply: Option<HttpReply>) -> Response {
 }
 
 /// Creates a response with a JSON body.
-pub(in crate::server) fn json_response(status: StatusCode, pieces: Vec<Bytes>) -> Response {
+pub(super) fn json_response(status: StatusCode, pieces: Vec<Bytes>) -> Response {
     let mut response = Response::new(Body::new(BodyPieces::new(pieces)));
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -162,14 +158,14 @@ pub(in crate::server) fn error_response(
 }
 
 /// Creates a response without a body.
-pub(in crate::server) fn empty_response(status: StatusCode) -> Response {
+pub(super) fn empty_response(status: StatusCode) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = status;
     response
 }
 
 /// Creates a response with a stream of events, and with a sign of life after some silence.
-pub(in crate::server) fn event_stream(events: impl Stream<Item = Vec<Bytes>> + Send + 'static) -> Response {
+pub(super) fn event_stream(events: impl Stream<Item = Vec<Bytes>> + Send + 'static) -> Response {
     let events = stream::unfold(Box::pin(events), |mut events| async move {
         match timeout(KEEP_ALIVE_AFTER, events.next()).await {
             Ok(event) => Some((event?, events)),

@@ -37,7 +37,7 @@ const QUEUE_CAPACITY: usize = 64;
 const MAX_REQUESTS: usize = 64;
 
 /// Returns the routes `/sse` and `/message`.
-pub(in crate::server) fn router(frontend: Arc<McpFrontend>, options: HttpOptions) -> Router {
+pub(super) fn router(frontend: Arc<McpFrontend>, options: HttpOptions) -> Router {
     let endpoint = Arc::new(SseFrontend { frontend, options, streams: Mutex::default() });
     Router::new()
         .route("/sse", axum::routing::get(open_stream).options(preflight))

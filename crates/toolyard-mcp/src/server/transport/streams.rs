@@ -28,7 +28,7 @@ const RETRY: Duration = Duration::from_secs(1);
 
 /// An item of a stream.
 #[derive(Debug)]
-pub(in crate::server) enum StreamItem {
+pub(super) enum StreamItem {
     /// A message before the answer.
     Message(Vec<Bytes>),
     /// The answer to the request, or to one of a batch; answers come last.
@@ -36,7 +36,7 @@ pub(in crate::server) enum StreamItem {
 }
 
 impl StreamItem {
-    pub(in crate::server) fn into_pieces(self) -> Vec<Bytes> {
+    pub(super) fn into_pieces(self) -> Vec<Bytes> {
         match self {
             Self::Message(pieces) | Self::Answer(pieces) => pieces,
         }
@@ -44,7 +44,7 @@ impl StreamItem {
 }
 
 /// The source of the items of a stream.
-pub(in crate::server) type ItemSource = BoxStream<'static, StreamItem>;
+pub(super) type ItemSource = BoxStream<'static, StreamItem>;
 
 /// The streams of one session.
 #[derive(Debug)]
@@ -89,14 +89,14 @@ struct StreamState {
 }
 
 /// Ends the work of a stream that is abandoned.
-pub(in crate::server) struct StreamLifetime {
+pub(super) struct StreamLifetime {
     is_read: watch::Receiver<bool>,
     resume_timeout: Duration,
     stopping: watch::Receiver<bool>,
 }
 
 /// The result of resuming a stream from an event.
-pub(in crate::server) enum ResumeOutcome {
+pub(super) enum ResumeOutcome {
     Stream(StreamReader),
     /// A stream of notifications that is gone: some were missed.
     MissedNotifications,
@@ -128,7 +128,7 @@ impl SessionStreams {
     }
 
     /// True if streams start with an event to resume from (2025-11-25, basic/transports, sending messages).
-    pub(in crate::server) const fn is_primed(&self) -> bool {
+    pub(super) const fn is_primed(&self) -> bool {
         self.is_primed
     }
 
@@ -162,7 +162,7 @@ impl SessionStreams {
     }
 
     /// Resumes a stream behind an event.
-    pub(in crate::server) fn resume(session: &Arc<LegacySession>, id: &str) -> ResumeOutcome {
+    pub(super) fn resume(session: &Arc<LegacySession>, id: &str) -> ResumeOutcome {
         let this = &session.streams;
         let Some(id) = EventId::parse(id, &this.tag) else { return ResumeOutcome::Unknown };
         let mut table = this.table();
@@ -190,7 +190,7 @@ impl SessionStreams {
     }
 
     /// Starts a stream and returns its first reader. `work` runs as long as the stream exists.
-    pub(in crate::server) fn start<F: Future<Output = ()> + Send + 'static>(
+    pub(super) fn start<F: Future<Output = ()> + Send + 'static>(
         session: &Arc<LegacySession>,
         purpose: StreamPurpose,
         source: ItemSource,
@@ -306,7 +306,7 @@ impl std::fmt::Debug for StreamState {
 
 impl StreamLifetime {
     /// Waits until the stream had no reader for long enough.
-    pub(in crate::server) async fn wait_until_abandoned(&mut self) {
+    pub(super) async fn wait_until_abandoned(&mut self) {
         while self.is_read.wait_for(|is_read| !is_read).await.is_ok() {
             tokio::select! {
                 back = self.is_read.wait_for(|is_read| *is_read) => if back.is_err() { return },
@@ -318,7 +318,7 @@ impl StreamLifetime {
 }
 
 /// The reader of a stream. It keeps the session in use.
-pub(in crate::server) struct StreamReader {
+pub(super) struct StreamReader {
     session: Arc<LegacySession>,
     stream: u64,
     reader: u64,

@@ -10,7 +10,7 @@ use super::*;
 use crate::server::SessionLimits;
 use crate::server::session::SessionTable;
 use crate::server::session::owner::SessionOwner;
-use crate::wire::ProtocolRevision;
+use crate::wire::{ProtocolRevision, RequestId};
 
 const GRACE: Duration = Duration::from_secs(30);
 
@@ -242,4 +242,21 @@ async fn notification_stream_is_unique() {
     session.streams.close();
     assert!(second.next().await.is_none());
     assert!(matches!(SessionStreams::resume(&session, &id), ResumeOutcome::MissedNotifications));
+}
+
+#[tokio::test]
+async fn closing_a_session_ends_its_requests_and_streams() {
+    let (sessions, session, _stopping) = session(SessionLimits::default());
+    let stream =
+        SessionStreams::start(&session, StreamPurpose::Notifications, stream::pending().boxed(), |_| {
+            pending()
+        });
+    let mut stream = stream.skip(1);
+    assert!(stream.next().now_or_never().is_none());
+    let id = RequestId::number(1);
+    let mut request = Box::pin(session.peer.requests.run(&id, pending::<()>()));
+    assert!(request.as_mut().now_or_never().is_none());
+    assert!(sessions.close(&session.id));
+    assert_eq!(request.now_or_never(), Some(None));
+    assert_eq!(stream.next().now_or_never(), Some(None));
 }
