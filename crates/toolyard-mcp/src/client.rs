@@ -1,7 +1,17 @@
 //! The MCP client: a backend that turns calls into requests to an upstream server.
 //!
-//! The way of a call: [`McpBackend`] (`call`) -> [`UpstreamRetry`] (attempts) -> `UpstreamConnection` (`invoke`) ->
-//! `ClientTransport` (`request`) -> the transport's own `request`, which sends one message and waits for its response.
+//! A call to a server with streamable HTTP passes these functions on its way to the socket:
+//!
+//! 1. `McpBackend::call` counts the use of the server;
+//! 2. `UpstreamRetry::run_attempts` decides after which failures the call is repeated;
+//! 3. `RetrySchedule::run`, in core, pauses between the attempts;
+//! 4. `McpBackend::attempt` chooses the connection, and makes an outcome of the answer;
+//! 5. `UpstreamConnection::invoke` makes a request of the call, and passes requests of the server to its client;
+//! 6. `ClientTransport::request` chooses the transport, and detects a lost session;
+//! 7. `HttpTransport::request` makes an HTTP request, reads its response, and cancels it when it is dropped;
+//! 8. `HttpClient::send`, in `toolyard-net`, passes it to hyper.
+//!
+//! The modules:
 //!
 //! - `pool`: the shared connection and the dedicated ones, and what keeps them open;
 //! - `connection`: one connection, its handshake and its state;
@@ -53,7 +63,7 @@ pub use retry::UpstreamRetry;
 pub use transport::endpoint::{HttpEndpoint, HttpStyle};
 use transport::function::FunctionGeneration;
 
-use crate::wire::ProtocolEra;
+use crate::wire::{ProtocolEra, target_method};
 
 /// Maximum wait of a call for a dedicated connection if the shared one would do as well.
 const DEDICATED_WAIT: Duration = Duration::from_secs(10);
@@ -185,19 +195,16 @@ impl McpBackend {
             Some((lease, dedicated)) => (Some(lease), dedicated),
             None => (None, shared),
         };
-        let outcome = self.attempt_on(&connection, call).await;
+        let answer = match self.connector.runs_as_task(&call.target) {
+            true => Box::pin(connection.invoke_as_task(call)).await,
+            false => connection.invoke(target_method(&call.target), call).await.map_err(AttemptError::from),
+        };
+        let outcome = answer.and_then(|answer| Ok(convert::outcome(answer, connection.revision().era())?));
         if let Some(lease) = &mut lease {
             // After an error of the transport the server may still be working for this client.
             lease.is_answered = outcome.as_ref().err().is_none_or(AttemptError::is_from_server);
         }
         outcome
-    }
-
-    async fn attempt_on(&self, connection: &UpstreamConnection, call: Call) -> Result<Outcome, AttemptError> {
-        match self.connector.runs_as_task(&call.target) {
-            true => Box::pin(connection.invoke_as_task(call)).await,
-            false => connection.invoke(call).await,
-        }
     }
 
     /// Returns the key of the dedicated connection that the call needs; `None` if the shared one will do.

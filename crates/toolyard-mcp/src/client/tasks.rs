@@ -4,35 +4,32 @@
 
 use std::sync::Arc;
 
-use toolyard_core::{Call, CallTarget, Json, Object, Outcome, TaskAction, TaskReference, ToolError};
+use toolyard_core::{Call, CallTarget, Json, Object, TaskAction, TaskReference, ToolError};
 
 use super::connection::UpstreamConnection;
-use super::convert;
 use super::retry::AttemptError;
 use super::transport::UpstreamResult;
-use crate::wire::{ProtocolEra, RequestId, message, method};
+use crate::wire::{RequestId, message, method};
 
 impl UpstreamConnection {
     /// Performs a call of such a tool.
-    pub(super) async fn invoke_as_task(&self, mut call: Call) -> Result<Outcome, AttemptError> {
-        self.raise_log_level(&*call.client).await;
+    pub(super) async fn invoke_as_task(&self, mut call: Call) -> Result<UpstreamResult, AttemptError> {
         call.params.set("task", Object::new().to_json());
         let task_call = Call { params: Object::new(), ..call.clone() };
-        let created = self.call_request(method::TOOLS_CALL, call).await?;
+        let created = self.invoke(method::TOOLS_CALL, call).await?;
         let Some(id) = created_task_id(&created) else {
-            return Ok(convert::outcome(created, ProtocolEra::Legacy)?);
+            return Ok(created);
         };
         let mut guard = LegacyTaskGuard { connection: self, id: id.clone(), is_over: false };
         let (tool, handler) = (task_call.target.name().clone(), self.name.clone());
         let task = TaskReference { tool, handler, id, action: TaskAction::Get };
         // `tasks/result` is answered at the end of the task; requests of the server arrive meanwhile.
-        let answer = self
-            .call_request(method::TASKS_RESULT, Call { target: CallTarget::Task(task), ..task_call })
-            .await;
+        let task_call = Call { target: CallTarget::Task(task), ..task_call };
+        let answer = self.invoke(method::TASKS_RESULT, task_call).await;
         // After any failure another task could repeat the work.
         let answer = answer.map_err(|error| AttemptError::permanent(ToolError::from(error)))?;
         guard.is_over = true;
-        Ok(convert::outcome(answer, ProtocolEra::Legacy)?)
+        Ok(answer)
     }
 }
 

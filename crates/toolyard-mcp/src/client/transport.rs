@@ -22,6 +22,7 @@ use tokio::time::Instant;
 use toolyard_core::{Client, Json, Object, ToolError};
 use toolyard_net::auth::CredentialsError;
 use toolyard_net::budget::{BudgetExhausted, ByteBudget};
+use toolyard_net::client::RequestError;
 
 use function::FunctionTransport;
 use sse::SseTransport;
@@ -64,6 +65,15 @@ pub(super) enum TransportError {
     /// The error of a hosted function.
     #[error(transparent)]
     Function(#[from] ToolError),
+}
+
+impl From<RequestError> for TransportError {
+    fn from(error: RequestError) -> Self {
+        match error {
+            RequestError::Connect(_) | RequestError::NotPublic => Self::Unreachable(error.into()),
+            RequestError::Broken(_) => Self::Broken(error.into()),
+        }
+    }
 }
 
 /// The answer to a request: its result or its error.
@@ -147,7 +157,7 @@ impl ClientTransport {
         client: &Arc<dyn Client>,
     ) -> Result<UpstreamResult, TransportError> {
         let answer = match self {
-            Self::Http(http) => http.request(request, client).await,
+            Self::Http(http) => http.request(request, client).await.map(|(answer, _)| answer),
             Self::Sse(sse) => sse.request(request, client).await,
             Self::Stdio(stdio) => stdio.request(request, client).await,
             Self::Function(answerer) => answerer.request(request).await,

@@ -195,7 +195,7 @@ impl UpstreamConnection {
         self.revision = ProtocolRevision::LATEST_LEGACY;
         let request = self.build_request(method::INITIALIZE, |_, _| params);
         let (answer, head) = match &self.transport {
-            ClientTransport::Http(http) => http.request_with_headers(request, &no_client()).await?,
+            ClientTransport::Http(http) => http.request(request, &no_client()).await?,
             ClientTransport::Sse(sse) => (sse.request(request, &no_client()).await?, HeaderMap::new()),
             ClientTransport::Stdio(stdio) => (stdio.request(request, &no_client()).await?, HeaderMap::new()),
             ClientTransport::Function(answerer) => (answerer.request(request).await?, HeaderMap::new()),

@@ -5,11 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use http::uri::PathAndQuery;
-use http::{HeaderMap, Method, Request, Response, Uri, header};
+use http::{HeaderMap, HeaderValue, Method, Request, Uri, header};
 use http_body_util::Full;
-use hyper::body::Incoming;
 use toolyard_net::auth::UpstreamCredentials;
-use toolyard_net::client::{HttpClient, RequestError};
+use toolyard_net::client::HttpClient;
 
 use super::TransportError;
 
@@ -119,30 +118,36 @@ impl HttpEndpoint {
         Uri::from_parts(parts).unwrap_or_else(|_| self.route.url.clone())
     }
 
-    /// Sends an HTTP request and waits for the head of the response. Redirects are not followed: the credentials are
-    /// for the configured server.
-    pub(super) async fn send(
+    /// Builds an HTTP request with the headers of every request: the configured ones, the credentials, and those of
+    /// the transports.
+    pub(super) async fn build_request(
         &self,
         method: Method,
         url: &Uri,
         body: Bytes,
-        headers: &HeaderMap,
-    ) -> Result<Response<Incoming>, TransportError> {
+    ) -> Result<Request<Full<Bytes>>, TransportError> {
+        let accept = match method {
+            Method::GET => HeaderValue::from_static("text/event-stream"),
+            _ => HeaderValue::from_static("application/json, text/event-stream"),
+        };
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = method;
         *request.uri_mut() = url.clone();
-        *request.headers_mut() = self.headers.clone();
+        let mut headers = self.headers.clone();
         if let Some(auth) = &self.auth {
             let value = auth.header().await.map_err(TransportError::Credentials)?;
-            request.headers_mut().insert(header::AUTHORIZATION, value);
+            headers.insert(header::AUTHORIZATION, value);
         }
-        for (name, value) in headers {
-            request.headers_mut().insert(name.clone(), value.clone());
-        }
-        self.client.send(request).await.map_err(|error| match error {
-            RequestError::Connect(_) | RequestError::NotPublic => TransportError::Unreachable(error.into()),
-            RequestError::Broken(_) => TransportError::Broken(error.into()),
-        })
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(header::ACCEPT, accept);
+        *request.headers_mut() = headers;
+        Ok(request)
+    }
+
+    /// Returns the client that sends the requests. It follows no redirects: the credentials are for the configured
+    /// server.
+    pub(super) const fn client(&self) -> &HttpClient {
+        &self.client
     }
 }
 

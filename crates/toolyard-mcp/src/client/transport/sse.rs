@@ -6,7 +6,7 @@ mod reference;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Response, Uri, header};
+use http::{Method, Response, Uri};
 use hyper::body::Incoming;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -57,8 +57,8 @@ impl SseTransport {
         server_requests: Arc<ServerRequestRouter>,
     ) -> Result<Self, ConnectError> {
         let url = &endpoint.route().url;
-        let response =
-            endpoint.send(Method::GET, url, Bytes::new(), &request_headers("text/event-stream")).await?;
+        let request = endpoint.build_request(Method::GET, url, Bytes::new()).await?;
+        let response = endpoint.client().send(request).await.map_err(TransportError::from)?;
         let mut events =
             SseEventReader::new(into_stream(response)?, options.max_message_bytes, options.budget.clone());
         // A server of streamable HTTP may open a stream as well, and send nothing.
@@ -129,8 +129,8 @@ impl SseTransport {
 
 impl MessageEndpoint {
     async fn post(&self, message: Bytes) -> Result<(), TransportError> {
-        let headers = request_headers("application/json, text/event-stream");
-        let response = self.endpoint.send(Method::POST, &self.url, message, &headers).await?;
+        let request = self.endpoint.build_request(Method::POST, &self.url, message).await?;
+        let response = self.endpoint.client().send(request).await?;
         let status = response.status();
         // Read the body, so that the connection can be reused.
         let text = body::read_start(response.into_body(), MAX_RESPONSE_BYTES).await;
@@ -142,13 +142,6 @@ impl MessageEndpoint {
             Ok(_) | Err(_) => Err(TransportError::Status(status)),
         }
     }
-}
-
-fn request_headers(kinds: &'static str) -> HeaderMap {
-    let mut headers = HeaderMap::new();
-    headers.insert(header::ACCEPT, HeaderValue::from_static(kinds));
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers
 }
 
 fn into_stream(response: Response<Incoming>) -> Result<Incoming, ConnectError> {

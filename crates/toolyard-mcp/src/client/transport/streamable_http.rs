@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http_body_util::Full;
 use hyper::body::Incoming;
 use tokio::time::timeout;
 use toolyard_core::Client;
@@ -62,46 +63,30 @@ impl HttpTransport {
         self
     }
 
-    pub(super) async fn request(
-        &self,
-        request: OutgoingRequest,
-        client: &Arc<dyn Client>,
-    ) -> Result<UpstreamResult, TransportError> {
-        self.request_with_headers(request, client).await.map(|(answer, _)| answer)
-    }
-
-    /// Sends a request and returns the answer with the headers of the response.
-    pub(in crate::client) async fn request_with_headers(
-        &self,
-        request: OutgoingRequest,
-        client: &Arc<dyn Client>,
-    ) -> Result<(UpstreamResult, HeaderMap), TransportError> {
-        let mut cancel_guard = HttpCancelGuard { http: self, id: Some(request.id) };
-        let answer = self.send_request(request, client).await;
-        // The request is done: there is nothing to cancel.
-        cancel_guard.id = None;
-        answer
-    }
-
-    async fn send_request(
+    /// Sends a request, and returns the answer with the headers of the response. Dropping the future cancels the
+    /// request.
+    pub(in crate::client) async fn request(
         &self,
         request: OutgoingRequest,
         client: &Arc<dyn Client>,
     ) -> Result<(UpstreamResult, HeaderMap), TransportError> {
         let (id, budget) = (request.id, request.answer_budget(&self.budget));
+        let request = self.build_request(Method::POST, request.message, request.headers).await?;
         let _progress_route = self.progress_routes.register(id, client);
-        let response = self.send_message(Method::POST, request.message, &request.headers).await?;
-        let (head, response) = response.into_parts();
-        let answer = match self.read_body(id, head.status, &head.headers, response, &budget).await? {
-            HttpResponseBody::Json(text) => match_response(id, parse_message(text)?)?,
-            HttpResponseBody::Stream(stream) => self.read_answer(id, stream, &**client, &budget).await?,
+        let mut cancel_guard = HttpCancelGuard { http: self, id: Some(id) };
+        let answer = match self.endpoint.client().send(request).await {
+            Ok(response) => self.read_response(id, response, &**client, &budget).await,
+            Err(error) => Err(error.into()),
         };
-        Ok((answer, head.headers))
+        // The request is done: there is nothing to cancel.
+        cancel_guard.id = None;
+        answer
     }
 
     /// Sends a notification or a response.
     pub(in crate::client) async fn notify(&self, message: Bytes) -> Result<(), TransportError> {
-        let response = self.send_message(Method::POST, message, &HeaderMap::new()).await?;
+        let request = self.build_request(Method::POST, message, HeaderMap::new()).await?;
+        let response = self.endpoint.client().send(request).await?;
         match response.status() {
             status if status.is_success() => Ok(()),
             status => Err(self.status_error(status, &Bytes::new())),
@@ -129,26 +114,42 @@ impl HttpTransport {
 
     /// Ends the session, if there is one. Servers may refuse.
     pub(in crate::client) async fn end_session(&self) {
-        if self.has_session() {
-            let _refused = self.send_message(Method::DELETE, Bytes::new(), &HeaderMap::new()).await.map(drop);
+        if self.has_session()
+            && let Ok(request) = self.build_request(Method::DELETE, Bytes::new(), HeaderMap::new()).await
+        {
+            let _refused = self.endpoint.client().send(request).await.map(drop);
         }
     }
 
-    async fn send_message(
+    /// Builds an HTTP request with the headers of the session and these.
+    async fn build_request(
         &self,
         method: Method,
         body: Bytes,
-        headers: &HeaderMap,
-    ) -> Result<Response<Incoming>, TransportError> {
-        let accept = match method {
-            Method::GET => HeaderValue::from_static("text/event-stream"),
-            _ => HeaderValue::from_static("application/json, text/event-stream"),
+        headers: HeaderMap,
+    ) -> Result<Request<Full<Bytes>>, TransportError> {
+        let mut request = self.endpoint.build_request(method, &self.endpoint.route().url, body).await?;
+        for (name, value) in &self.session_headers {
+            request.headers_mut().insert(name.clone(), value.clone());
+        }
+        request.headers_mut().extend(headers);
+        Ok(request)
+    }
+
+    /// Reads the response to a request until its answer.
+    async fn read_response(
+        &self,
+        id: u64,
+        response: Response<Incoming>,
+        client: &dyn Client,
+        budget: &ByteBudget,
+    ) -> Result<(UpstreamResult, HeaderMap), TransportError> {
+        let (head, response) = response.into_parts();
+        let answer = match self.read_body(id, head.status, &head.headers, response, budget).await? {
+            HttpResponseBody::Json(text) => match_response(id, parse_message(text)?)?,
+            HttpResponseBody::Stream(stream) => self.read_answer(id, stream, client, budget).await?,
         };
-        let mut all_headers = self.session_headers.clone();
-        all_headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        all_headers.insert(header::ACCEPT, accept);
-        all_headers.extend(headers.iter().map(|(name, value)| (name.clone(), value.clone())));
-        self.endpoint.send(method, &self.endpoint.route().url, body, &all_headers).await
+        Ok((answer, head.headers))
     }
 
     async fn read_body(

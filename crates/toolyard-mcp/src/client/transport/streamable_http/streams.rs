@@ -29,11 +29,11 @@ impl HttpTransport {
         signals: &ConnectionSignals,
         opened: &Notify,
     ) -> Result<(), TransportError> {
-        let response = match listen {
-            None => self.send_message(Method::GET, Bytes::new(), &position.headers()).await?,
-            Some(listen) => self.send_message(Method::POST, listen.message.clone(), &listen.headers).await?,
+        let request = match listen {
+            None => self.build_request(Method::GET, Bytes::new(), position.headers()).await?,
+            Some(listen) => self.build_request(Method::POST, listen.message, listen.headers).await?,
         };
-        let (head, response) = response.into_parts();
+        let (head, response) = self.endpoint.client().send(request).await?.into_parts();
         opened.notify_one();
         if !head.status.is_success() {
             return Err(TransportError::Status(head.status));
@@ -149,8 +149,8 @@ impl HttpTransport {
     }
 
     async fn open_stream_from(&self, position: &StreamPosition) -> Result<Incoming, TransportError> {
-        let response = self.send_message(Method::GET, Bytes::new(), &position.headers()).await?;
-        let (head, response) = response.into_parts();
+        let request = self.build_request(Method::GET, Bytes::new(), position.headers()).await?;
+        let (head, response) = self.endpoint.client().send(request).await?.into_parts();
         self.stream_of(head.status, &head.headers, response).await
     }
 
