@@ -17,7 +17,7 @@
 //! - `connection`: one connection, its handshake and its state;
 //! - `transport`: streamable HTTP, HTTP+SSE, standard input and output, hosted functions;
 //! - `server_requests`: requests of a legacy server to clients;
-//! - `catalog`: what a server offers, when to list it again, and followed resources;
+//! - `catalog`: the lists of a server and their expiry, and followed resources;
 //! - `tasks`: tools that run as tasks of 2025-11-25;
 //! - `retry`, `convert`: repeated attempts, and conversion of calls and answers.
 

@@ -1,4 +1,4 @@
-//! What a server offers: its lists, when to list again, and the resources that clients follow.
+//! The catalog of a server: its lists and their expiry, and the resources that clients follow.
 
 pub(super) mod change_stream;
 pub(super) mod expiry;

@@ -1,4 +1,4 @@
-//! One connection to an upstream server: how it is opened in the era of the server, and what is sent on it.
+//! A connection to one upstream server, in the server's era: its handshake, its state, and the requests sent on it.
 
 pub(super) mod capabilities;
 pub(super) mod declared_capabilities;

@@ -1,5 +1,5 @@
-//! What passes between a running call and its client: requests for input in each era, and the calls that are suspended
-//! until their client returns with a ticket.
+//! Interaction of a running call with its client: requests for input in each era, and calls that are suspended until
+//! their client returns with a ticket.
 
 pub(super) mod multi_round_trip;
 pub(super) mod outbound_requests;

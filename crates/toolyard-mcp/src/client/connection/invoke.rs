@@ -1,4 +1,4 @@
-//! Calls on a connection: the request of a call, and what its answer tells about the connection.
+//! Calls on a connection: the request of a call, and the conclusions from its answer.
 
 use std::pin::pin;
 use std::sync::atomic::Ordering;
@@ -72,8 +72,8 @@ impl UpstreamConnection {
         (OutgoingRequest { id, message, headers, deadline, owner }, interactive)
     }
 
-    /// Records what the answer to a call tells about the connection. `unsolicited` is the number of messages that had
-    /// come unsolicited before the call.
+    /// Records conclusions from the answer to a call. `unsolicited` is the number of unsolicited messages before the
+    /// call.
     fn record_answer(
         &self,
         answer: Result<UpstreamResult, TransportError>,
