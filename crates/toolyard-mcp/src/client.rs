@@ -1,51 +1,34 @@
 //! The MCP client: a backend that turns calls into requests to an upstream server.
 //!
-//! The way of a call: [`McpBackend`] (`call`) -> [`UpstreamRetry`] (attempts) -> `UpstreamConnection` (`invoke`) ->
-//! `ClientTransport` (`request`) -> the transport's own `request`, which sends one message and waits for its response.
+//! A call to a server with streamable HTTP passes these functions on its way to the socket:
 //!
-//! - `connection_keeper`: a background task that keeps the shared connection open;
-//! - `dedicated_pool`, `dedicated_connection`: connections that serve a single client, beside the shared one;
-//! - `connector`, `handshake`, `connection`: opening a connection in the era of the server;
-//! - `capabilities`, `lists`, `list_invalidation`, `expiry`: what a server offers, and when to list it again;
-//! - `followed_resources`, `subscriptions`: resource updates, and the subscriptions for them;
-//! - `server_requests`, `declared_capabilities`: requests of a legacy server to clients; `url_elicitations`: which
-//!   client a completed URL elicitation belongs to; `legacy_task`: tools that run as tasks of 2025-11-25;
-//! - `transport`, `http`, `sse`, `stdio`, `function_transport`: the transports;
-//! - `retry`, `session_errors`: repeated attempts, and how servers report a lost session.
+//! 1. `McpBackend::call` counts the use of the server;
+//! 2. `UpstreamRetry::run_attempts` decides after which failures the call is repeated;
+//! 3. `RetrySchedule::run`, in core, pauses between the attempts;
+//! 4. `McpBackend::attempt` chooses the connection, and makes an outcome of the answer;
+//! 5. `UpstreamConnection::invoke` makes a request of the call, and passes requests of the server to its client;
+//! 6. `ClientTransport::request` chooses the transport, and detects a lost session;
+//! 7. `HttpTransport::request` makes an HTTP request, reads its response, and cancels it when it is dropped;
+//! 8. `HttpClient::send`, in `toolyard-net`, passes it to hyper.
+//!
+//! The modules:
+//!
+//! - `pool`: the shared connection and the dedicated ones, and what keeps them open;
+//! - `connection`: one connection, its handshake and its state;
+//! - `transport`: streamable HTTP, HTTP+SSE, standard input and output, hosted functions;
+//! - `server_requests`: requests of a legacy server to clients;
+//! - `catalog`: the lists of a server and their expiry, and followed resources;
+//! - `tasks`: tools that run as tasks of 2025-11-25;
+//! - `retry`, `convert`: repeated attempts, and conversion of calls and answers.
 
-mod capabilities;
-mod change_stream;
+mod catalog;
 mod connection;
-mod connection_keeper;
-mod connection_state;
-mod connector;
 mod convert;
-mod declared_capabilities;
-mod dedicated_connection;
-mod dedicated_pool;
-mod endpoint;
-mod events;
-mod expiry;
-mod filter;
-mod followed_resources;
-mod function_transport;
-mod handshake;
-mod http;
-mod inbox;
-mod legacy_task;
-mod list_invalidation;
-mod lists;
-mod liveness;
+mod pool;
 mod retry;
 mod server_requests;
-mod session_errors;
-mod sse;
-mod stderr_log;
-mod stdio;
-mod subscriptions;
+mod tasks;
 mod transport;
-mod url_elicitations;
-mod usage;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -64,23 +47,23 @@ use toolyard_core::{
 use toolyard_net::budget::ByteBudget;
 use toolyard_process::{ProcessTable, ProgramSpec};
 
+pub use catalog::filter::UpstreamToolFilter;
 use connection::UpstreamConnection;
-use connection_keeper::ConnectionKeeper;
-use connection_state::{ConnectionState, wait_connected};
-use connector::UpstreamConnector;
-use declared_capabilities::DeclaredCapabilities;
-use dedicated_connection::{ConnectionOwner, DedicatedKey};
-use dedicated_pool::{ConnectionLease, DedicatedPool};
-pub use dedicated_pool::{DedicatedOptions, SharingMode};
-pub use endpoint::{HttpEndpoint, HttpStyle};
-pub use filter::UpstreamToolFilter;
-use function_transport::FunctionGeneration;
-pub use liveness::LivenessProbe;
+use connection::declared_capabilities::DeclaredCapabilities;
+pub use connection::liveness::LivenessProbe;
+use connection::state::{ConnectionState, wait_connected};
+use pool::connection_keeper::ConnectionKeeper;
+use pool::connector::UpstreamConnector;
+use pool::dedicated_connection::{ConnectionOwner, DedicatedKey};
+use pool::dedicated_pool::{ConnectionLease, DedicatedPool};
+pub use pool::dedicated_pool::{DedicatedOptions, SharingMode};
+use pool::usage::ServerUsage;
 use retry::AttemptError;
 pub use retry::UpstreamRetry;
-use usage::ServerUsage;
+pub use transport::endpoint::{HttpEndpoint, HttpStyle};
+use transport::function::FunctionGeneration;
 
-use crate::wire::ProtocolEra;
+use crate::wire::{ProtocolEra, target_method};
 
 /// Maximum wait of a call for a dedicated connection if the shared one would do as well.
 const DEDICATED_WAIT: Duration = Duration::from_secs(10);
@@ -155,7 +138,7 @@ impl McpBackend {
     #[must_use]
     pub fn start(name: &str, endpoint: ServerEndpoint, options: ClientOptions) -> Self {
         let options = match endpoint {
-            ServerEndpoint::Function(_) => function_transport::without_connection_options(options),
+            ServerEndpoint::Function(_) => transport::function::without_connection_options(options),
             ServerEndpoint::Http(_) | ServerEndpoint::Stdio { .. } => options,
         };
         let (catalog, catalog_receiver) = watch::channel(Arc::default());
@@ -212,19 +195,16 @@ impl McpBackend {
             Some((lease, dedicated)) => (Some(lease), dedicated),
             None => (None, shared),
         };
-        let outcome = self.attempt_on(&connection, call).await;
+        let answer = match self.connector.runs_as_task(&call.target) {
+            true => Box::pin(connection.invoke_as_task(call)).await,
+            false => connection.invoke(target_method(&call.target), call).await.map_err(AttemptError::from),
+        };
+        let outcome = answer.and_then(|answer| Ok(convert::outcome(answer, connection.revision().era())?));
         if let Some(lease) = &mut lease {
             // After an error of the transport the server may still be working for this client.
             lease.is_answered = outcome.as_ref().err().is_none_or(AttemptError::is_from_server);
         }
         outcome
-    }
-
-    async fn attempt_on(&self, connection: &UpstreamConnection, call: Call) -> Result<Outcome, AttemptError> {
-        match self.connector.runs_as_task(&call.target) {
-            true => Box::pin(connection.invoke_as_task(call)).await,
-            false => connection.invoke(call).await,
-        }
     }
 
     /// Returns the key of the dedicated connection that the call needs; `None` if the shared one will do.
@@ -305,7 +285,7 @@ impl Backend for McpBackend {
     }
 
     fn follow(&self, uri: &str) -> BoxStream<'static, Object> {
-        followed_resources::follow_resource(
+        catalog::followed_resources::follow_resource(
             self.state.clone(),
             uri.into(),
             self.usage.as_ref().map(ServerUsage::begin),

@@ -9,8 +9,7 @@
 //! - [`client`]: the backend, which turns calls into requests to an upstream server;
 //! - [`seal`]: encrypted state that travels through a client.
 //!
-//! Payloads (arguments, results, definitions) are relayed unchanged and are never turned into typed values. relayed as
-//! they came.
+//! Payloads (arguments, results, definitions) are relayed unchanged and are never turned into typed values.
 
 pub mod client;
 mod lines;

@@ -7,51 +7,24 @@
 //! - `methods`, `modern`, `describe`, `pages`: dispatch, validation of modern requests, the description of the server,
 //!   and pagination;
 //! - `call`, `convert`: from a request to a call, and from an outcome to a response;
-//! - `request_client`, `notification_sink`, `progress`: the client of a running call, its notifications, and
-//!   heartbeats;
-//! - `multi_round_trip`, `url_elicitation`: requests for input in each era;
-//! - `suspended_calls`, `tasks`, `ticket`: calls that outlive their request, and how clients return to them;
-//! - `forward`, `remote_tasks`: suspended calls and tasks at other gateways of a cluster;
-//! - `upstream_task`: calls that an upstream server runs as a task;
-//! - `session`, `legacy_client`, `outbound_requests`, `batch`: the state of a legacy client, requests to it, and
-//!   batches; `owner`, `session_order`: which session makes room for another;
-//! - `streams`, `replay`, `answer_store`: resumability of streams;
-//! - `changes`, `listen`: change notifications;
-//! - [`http`], `sse`, [`duplex`]: the transports; `reply`: responses; [`refusal`]: refusals by the gateway itself.
+//! - `transport`: [`http`], `sse` and [`duplex`], responses and resumable streams; [`refusal`]: refusals by the gateway
+//!   itself;
+//! - `session`: the sessions of legacy clients and their owners;
+//! - `interaction`: the client of a running call, requests for input in each era, and suspended calls;
+//! - `tasks`: calls that continue after their response: here, at another gateway, or at an upstream server;
+//! - `notify`: notifications of calls, progress, and changes.
 
-mod answer_store;
-mod batch;
 mod call;
-mod changes;
 mod convert;
 mod describe;
-pub mod duplex;
-mod forward;
-pub mod http;
-mod legacy_client;
-mod listen;
+mod interaction;
 mod methods;
 mod modern;
-mod multi_round_trip;
-mod notification_sink;
-mod outbound_requests;
-mod owner;
+mod notify;
 mod pages;
-mod progress;
-pub mod refusal;
-mod remote_tasks;
-mod replay;
-mod reply;
-mod request_client;
 mod session;
-mod session_order;
-mod sse;
-mod streams;
-mod suspended_calls;
 mod tasks;
-mod ticket;
-mod upstream_task;
-mod url_elicitation;
+mod transport;
 
 use std::any::Any;
 use std::fmt;
@@ -59,7 +32,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-pub use owner::{owner_of, owner_of_request};
 use tokio::sync::{mpsc, watch};
 pub use toolyard_core::{CacheHint, CacheScope};
 use toolyard_core::{Caller, Gateway, Object};
@@ -67,13 +39,15 @@ use toolyard_net::budget::ByteBudget;
 
 use crate::wire::{ProtocolEra, RequestId, RpcError};
 use describe::ServerDescription;
-use legacy_client::LegacyClient;
-use request_client::{AskQuestion, RequestClient};
-use suspended_calls::SuspendedCalls;
+use interaction::request_client::{AskQuestion, RequestClient};
+use interaction::suspended_calls::SuspendedCalls;
+use interaction::ticket::TicketIssuer;
+use session::legacy_client::LegacyClient;
 use tasks::TaskTable;
-use ticket::TicketIssuer;
 
 pub use session::SessionLimits;
+pub use session::owner::{owner_of, owner_of_request};
+pub use transport::{duplex, http, refusal};
 
 /// The description of the server.
 #[derive(Debug, Clone, Default)]

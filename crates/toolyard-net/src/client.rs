@@ -10,8 +10,8 @@ use http::{Request, Response};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper_rustls::{ConfigBuilderExt, HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client as HyperClient;
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::client::legacy::{Client as HyperClient, ResponseFuture};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::{ClientConfig, ConfigBuilder, RootCertStore, WantsVerifier};
 use tokio::runtime;
@@ -117,36 +117,35 @@ impl HttpClient {
         Self { pools: Arc::default(), connector, policy, tls }
     }
 
-    /// Sends a request through the pool of the current runtime.
-    fn request(&self, request: Request<Full<Bytes>>) -> ResponseFuture {
-        let runtime = runtime::Handle::current().id();
-        if let Some(pool) = self.pools.read().unwrap_or_else(PoisonError::into_inner).get(&runtime) {
-            return pool.request(request);
-        }
-        let mut builder = HyperClient::builder(TokioExecutor::new());
-        let pool = builder
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE_TIMEOUT)
-            .build(self.connector.clone());
-        self.pools
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .entry(runtime)
-            .or_insert(pool)
-            .request(request)
-    }
-
-    /// Sends a request and waits for the head of the response.
+    /// Sends a request through the pool of the current runtime, and waits for the head of the response.
     ///
     /// # Errors
     /// Errors if there is no response. An error status is a response.
     pub async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, RequestError> {
         self.policy.check(request.uri()).map_err(|NonPublicHost| RequestError::NotPublic)?;
-        self.request(request).await.map_err(|error| match error.is_connect() {
+        let runtime = runtime::Handle::current().id();
+        let pools = || self.pools.read().unwrap_or_else(PoisonError::into_inner);
+        let response = if let Some(pool) = pools().get(&runtime) {
+            pool.request(request)
+        } else {
+            self.add_pool(runtime).request(request)
+        };
+        response.await.map_err(|error| match error.is_connect() {
             true if is_policy_refusal(&error) => RequestError::NotPublic,
             true => RequestError::Connect(error.into()),
             false => RequestError::Broken(error.into()),
         })
+    }
+
+    /// Adds the pool of a runtime.
+    fn add_pool(&self, runtime: runtime::Id) -> ConnectionPool {
+        let mut builder = HyperClient::builder(TokioExecutor::new());
+        let pool = builder
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE_TIMEOUT)
+            .build(self.connector.clone());
+        let mut pools = self.pools.write().unwrap_or_else(PoisonError::into_inner);
+        pools.entry(runtime).or_insert(pool).clone()
     }
 }
 

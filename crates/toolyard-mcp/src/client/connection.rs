@@ -1,30 +1,31 @@
-//! A connection to one upstream server, in the server's era.
+//! A connection to one upstream server, in the server's era: its handshake, its state, and the requests sent on it.
+
+pub(super) mod capabilities;
+pub(super) mod declared_capabilities;
+pub(super) mod handshake;
+mod invoke;
+pub(super) mod liveness;
+pub(super) mod state;
 
 use std::collections::HashMap;
-use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
-use toolyard_core::registry::EntryKind;
-use toolyard_core::{Call, Client, Json, NoClient, Object, Outcome};
-use toolyard_net::trace;
+use toolyard_core::{Client, Json, NoClient, Object};
 
-use super::capabilities::ServerCapabilities;
-use super::followed_resources::FollowedResources;
-use super::list_invalidation::{ListInvalidation, ListSet};
-use super::retry::AttemptError;
+use capabilities::ServerCapabilities;
+
+use super::catalog::followed_resources::FollowedResources;
+use super::catalog::list_invalidation::ListInvalidation;
 use super::server_requests::ServerRequestRouter;
 use super::transport::{ClientTransport, ConnectionSignals, OutgoingRequest, TransportError, UpstreamResult};
-use super::{ClientOptions, convert, function_transport};
-use crate::server::owner_of;
+use super::{ClientOptions, convert};
 use crate::wire::headers::{self, HeaderParam};
-use crate::wire::{
-    ProtocolEra, ProtocolRevision, RequestId, RpcError, error, message, method, target_method,
-};
+use crate::wire::{ProtocolEra, ProtocolRevision, RequestId, RpcError, message, method};
 
 /// The reason why a connection cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -53,7 +54,7 @@ pub(super) enum ConnectError {
 impl ConnectError {
     /// True if the server may be found at another URL or with another transport (2025-03-26, basic/transports,
     /// backwards compatibility).
-    pub(super) fn allows_next_route(&self) -> bool {
+    fn allows_next_route(&self) -> bool {
         const REFUSALS: [StatusCode; 3] =
             [StatusCode::BAD_REQUEST, StatusCode::NOT_FOUND, StatusCode::METHOD_NOT_ALLOWED];
         match self {
@@ -77,15 +78,15 @@ pub(super) struct UpstreamConnection {
     pub(super) header_params: RwLock<HashMap<Arc<str>, Vec<HeaderParam>>>,
     pub(super) signals: Arc<ConnectionSignals>,
     /// True once the server has lost the session.
-    pub(super) is_session_lost: AtomicBool,
+    is_session_lost: AtomicBool,
     /// Log level of a legacy server: an index of [`LogLevel::ALL`], or past the end if it was never set.
-    pub(super) log_level: AtomicUsize,
+    log_level: AtomicUsize,
     /// True once the log has a warning about names of the filter that match no tool.
     pub(super) has_warned_of_filter: AtomicBool,
     /// Requests of the server to clients.
     pub(super) server_requests: Arc<ServerRequestRouter>,
     /// The task that reads the stream of list changes.
-    pub(super) list_listener: JoinSet<()>,
+    list_listener: JoinSet<()>,
     pub(super) name: Arc<str>,
 }
 
@@ -122,7 +123,7 @@ impl UpstreamConnection {
     }
 
     /// Returns the number of messages received so far, if the transport counts them.
-    pub(super) fn received(&self) -> u64 {
+    fn received(&self) -> u64 {
         self.signals.received.load(Ordering::Relaxed)
     }
 
@@ -154,7 +155,7 @@ impl UpstreamConnection {
     }
 
     /// True if no call can be answered any more. The keeper notices a moment later.
-    pub(super) fn is_closed(&self) -> bool {
+    fn is_closed(&self) -> bool {
         let is_closed = match &self.transport {
             ClientTransport::Http(_) | ClientTransport::Function(_) => false,
             ClientTransport::Sse(sse) => sse.is_closed(),
@@ -189,91 +190,14 @@ impl UpstreamConnection {
         }
     }
 
-    /// Performs a call.
-    pub(super) async fn invoke(&self, call: Call) -> Result<Outcome, AttemptError> {
-        self.raise_log_level(&*call.client).await;
-        let method = target_method(&call.target);
-        // A call without headers is never refused because of them.
-        let retry = self.mirrors_headers().then(|| call.clone());
-        let mut answer = self.call_request(method, call).await?;
-        if answer.as_ref().is_err_and(|error| error.code == error::HEADER_MISMATCH) {
-            // The annotations have changed since the tools were listed. The server has not executed the call.
-            self.signals.list_invalidation.invalidate(ListSet::of(&[EntryKind::Tools]));
-            if let Some(again) = retry
-                && Box::pin(self.refresh_header_params()).await
-            {
-                answer = Box::pin(self.call_request(method, again)).await?;
-            }
-        }
-        Ok(convert::outcome(answer, self.revision.era())?)
-    }
-
-    /// Sends a request on behalf of a call. Notifications and requests of the server meanwhile go to the call's client.
-    pub(super) async fn call_request(
-        &self,
-        method: &'static str,
-        call: Call,
-    ) -> Result<UpstreamResult, TransportError> {
-        let client = call.client.clone();
-        self.server_requests.record_caller(&client);
-        let id = self.next_id();
-        let (trace, deadline) = (self.trace_headers(&call.meta), call.deadline);
-        let owner = Some(owner_of(&call)).filter(|owner| !owner.is_empty());
-        let (name, mut params) = convert::call_params(call, id, self.revision, &self.info);
-        if let ClientTransport::Function(_) = self.transport {
-            function_transport::fill_arguments(method, &mut params);
-        }
-        let mut headers = self.call_headers(method, &name, &params);
-        headers.extend(trace);
-        let message = message::request(&RequestId::number(id), method, &params);
-        // A modern server sends its requests in results; everything else it sends belongs to no client.
-        let is_legacy = self.revision.era() == ProtocolEra::Legacy;
-        let interactive =
-            is_legacy.then(|| self.server_requests.begin_call(id, &client, &self.transport)).flatten();
-        let unsolicited = self.signals.unsolicited.load(Ordering::Relaxed);
-        let outgoing = OutgoingRequest { id, message, headers, deadline, owner };
-        let mut request = pin!(self.transport.request(outgoing, &client));
-        let answer = match interactive {
-            Some(interactive) => interactive.answer_until(|| Box::pin(self.ping()), request.as_mut()).await,
-            None => request.await,
-        };
-        let answer = answer.map_err(|error| match error {
-            // The server was already working on this call or on another one.
-            TransportError::Broken(error)
-                if self.signals.unsolicited.load(Ordering::Relaxed) != unsolicited =>
-            {
-                TransportError::Interrupted(error)
-            }
-            error => error,
-        });
-        if let Ok(Err(error)) = &answer {
-            self.server_requests.url_elicitations.record_error(error, &client);
-        }
-        answer.inspect_err(|error| self.record_failure(error))
-    }
-
     /// Records a failure, so that the keeper replaces a connection that is of no use.
-    pub(super) fn record_failure(&self, error: &TransportError) {
+    fn record_failure(&self, error: &TransportError) {
         // New calls wait for the next session.
         let is_forgotten = matches!(error, TransportError::SessionExpired | TransportError::SessionLost);
         self.is_session_lost.fetch_or(is_forgotten, Ordering::Release);
         if is_forgotten || matches!(error, TransportError::Unreachable(_)) {
             self.signals.connection_lost.notify_one();
         }
-    }
-
-    /// Raises the log level of a legacy server to that of the client; a modern server receives it with each request.
-    /// The level is never lowered: messages that a client does not want are filtered.
-    pub(super) async fn raise_log_level(&self, client: &dyn Client) {
-        let Some(level) = client.log_level() else { return };
-        let is_enough = || self.log_level.load(Ordering::Relaxed) <= level as usize;
-        if self.revision.era() == ProtocolEra::Modern || !self.capabilities.may_log() || is_enough() {
-            return;
-        }
-        let params = Object::new().with("level", Json::string(level.as_str()));
-        Box::pin(self.request_best_effort(method::SET_LEVEL, params)).await;
-        // A server that refuses is not asked again.
-        self.log_level.fetch_min(level as usize, Ordering::Relaxed);
     }
 
     /// Sends a request whose result is ignored.
@@ -286,38 +210,6 @@ impl UpstreamConnection {
             }
             Ok(Err(error)) => self.record_failure(&error),
             Err(_) => tracing::debug!(handler = %self.name, method, "the server did not respond"),
-        }
-    }
-
-    /// Returns the headers of a call to a modern HTTP server.
-    fn call_headers(&self, method: &'static str, name: &Arc<str>, params: &Object) -> HeaderMap {
-        let mut headers = self.method_headers(method);
-        if headers.is_empty() || method == method::COMPLETE {
-            return headers;
-        }
-        headers.insert(headers::NAME, headers::encode(name));
-        if method != method::TOOLS_CALL {
-            return headers;
-        }
-        let mirrored = self.header_params.read().unwrap_or_else(PoisonError::into_inner);
-        let Some(mirrored) = mirrored.get(name) else { return headers };
-        let arguments = params.get("arguments").and_then(|arguments| arguments.to_object().ok());
-        let arguments = arguments.unwrap_or_default();
-        for param in mirrored {
-            if let Some(value) = param.value(&arguments) {
-                headers.insert(param.header.clone(), headers::encode(&value));
-            }
-        }
-        headers
-    }
-
-    /// Returns the trace headers of a call for intermediaries: the server itself reads `_meta`.
-    fn trace_headers(&self, meta: &Object) -> HeaderMap {
-        match &self.transport {
-            ClientTransport::Http(_) => trace::context_headers(|name| meta.get_str(name)),
-            ClientTransport::Sse(_) | ClientTransport::Stdio(_) | ClientTransport::Function(_) => {
-                HeaderMap::new()
-            }
         }
     }
 
@@ -346,7 +238,7 @@ impl UpstreamConnection {
         self.transport.request(request, &no_client()).await
     }
 
-    pub(super) fn build_request(
+    fn build_request(
         &self,
         method: &'static str,
         params: impl FnOnce(u64, &Json) -> Object,
@@ -361,7 +253,7 @@ impl UpstreamConnection {
     }
 }
 
-pub(super) fn no_client() -> Arc<dyn Client> {
+fn no_client() -> Arc<dyn Client> {
     Arc::new(NoClient)
 }
 

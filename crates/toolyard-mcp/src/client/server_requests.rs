@@ -5,6 +5,8 @@
 //! case. With streamable HTTP, a request on the stream of a call goes to that call. Some servers send their requests
 //! before the first call and never again: a request that no call receives waits for the next call of the same client.
 
+mod url_elicitations;
+
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::pin::pin;
@@ -20,9 +22,10 @@ use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 use toolyard_core::{Client, ClientNotification, InputRequest, InputRequestError, InputRequestKind, Object};
 
-use super::declared_capabilities::DeclaredCapabilities;
+use url_elicitations::UrlElicitations;
+
+use super::connection::declared_capabilities::DeclaredCapabilities;
 use super::transport::{ClientTransport, TransportError};
-use super::url_elicitations::UrlElicitations;
 use crate::wire::{RequestId, RpcError, ask_kind, error, message, method};
 
 /// Maximum number of unanswered requests per call. Further ones are refused.

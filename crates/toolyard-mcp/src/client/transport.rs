@@ -1,4 +1,15 @@
-//! The contract of all transports to a server.
+//! The transports to a server, and their common contract: streamable HTTP, HTTP+SSE, standard input and output, and
+//! hosted functions.
+
+pub(super) mod endpoint;
+pub(super) mod events;
+pub(super) mod function;
+mod inbox;
+mod session_errors;
+pub(super) mod sse;
+mod stderr_log;
+pub(super) mod stdio;
+pub(super) mod streamable_http;
 
 use std::error::Error;
 use std::sync::Arc;
@@ -11,14 +22,15 @@ use tokio::time::Instant;
 use toolyard_core::{Client, Json, Object, ToolError};
 use toolyard_net::auth::CredentialsError;
 use toolyard_net::budget::{BudgetExhausted, ByteBudget};
+use toolyard_net::client::RequestError;
 
-use super::followed_resources::FollowedResources;
-use super::function_transport::FunctionTransport;
-use super::http::HttpTransport;
-use super::list_invalidation::{ListInvalidation, ListSet};
-use super::session_errors;
-use super::sse::SseTransport;
-use super::stdio::StdioTransport;
+use function::FunctionTransport;
+use sse::SseTransport;
+use stdio::StdioTransport;
+use streamable_http::HttpTransport;
+
+use super::catalog::followed_resources::FollowedResources;
+use super::catalog::list_invalidation::{ListInvalidation, ListSet};
 use crate::wire::{RequestId, RpcError, RpcMessage, meta, method};
 
 /// The reason why a request was not answered.
@@ -55,6 +67,15 @@ pub(super) enum TransportError {
     Function(#[from] ToolError),
 }
 
+impl From<RequestError> for TransportError {
+    fn from(error: RequestError) -> Self {
+        match error {
+            RequestError::Connect(_) | RequestError::NotPublic => Self::Unreachable(error.into()),
+            RequestError::Broken(_) => Self::Broken(error.into()),
+        }
+    }
+}
+
 /// The answer to a request: its result or its error.
 pub(super) type UpstreamResult = Result<Json, RpcError>;
 
@@ -72,7 +93,7 @@ pub(super) struct OutgoingRequest {
 
 impl OutgoingRequest {
     /// Returns the budget of the answer: the share of its caller.
-    pub(super) fn answer_budget(&self, budget: &ByteBudget) -> ByteBudget {
+    fn answer_budget(&self, budget: &ByteBudget) -> ByteBudget {
         self.owner.as_ref().map_or_else(|| budget.clone(), |owner| budget.owned_by(owner))
     }
 }
@@ -98,7 +119,7 @@ pub(super) struct ConnectionSignals {
 
 impl ConnectionSignals {
     /// Handles a notification about the server itself.
-    pub(super) fn handle_notification(&self, method: &str, params: &Object) {
+    fn handle_notification(&self, method: &str, params: &Object) {
         self.list_invalidation.invalidate(ListSet::changed_by(method));
         match method {
             method::RESOURCE_UPDATED => {
@@ -136,7 +157,7 @@ impl ClientTransport {
         client: &Arc<dyn Client>,
     ) -> Result<UpstreamResult, TransportError> {
         let answer = match self {
-            Self::Http(http) => http.request(request, client).await,
+            Self::Http(http) => http.request(request, client).await.map(|(answer, _)| answer),
             Self::Sse(sse) => sse.request(request, client).await,
             Self::Stdio(stdio) => stdio.request(request, client).await,
             Self::Function(answerer) => answerer.request(request).await,
@@ -195,12 +216,12 @@ fn without_subscription_id(params: &Object) -> Object {
 }
 
 /// Parses a message of a server.
-pub(super) fn parse_message(text: Bytes) -> Result<RpcMessage, TransportError> {
+fn parse_message(text: Bytes) -> Result<RpcMessage, TransportError> {
     RpcMessage::parse(text).map_err(|bad| TransportError::Malformed(bad.error.body().as_text().to_owned()))
 }
 
 /// Returns the request that progress belongs to, whose id is the token.
-pub(super) fn progress_request(params: &Object) -> Option<u64> {
+fn progress_request(params: &Object) -> Option<u64> {
     params.get(meta::PROGRESS_TOKEN).and_then(RequestId::parse)?.to_number()
 }
 

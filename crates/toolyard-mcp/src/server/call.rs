@@ -10,11 +10,11 @@ use toolyard_core::{
     Call, CallTarget, Caller, Client, CompletionReference, Json, Object, Outcome, TaskAction, TaskReference,
 };
 
-use super::multi_round_trip::{self, CallExecution, ExecutionStep, InvokeResult};
-use super::request_client::{ClientGuard, RequestClient};
-use super::suspended_calls::{self, CallIdentity, SuspendedCall};
+use super::interaction::multi_round_trip::{self, CallExecution, ExecutionStep, InvokeResult};
+use super::interaction::request_client::{ClientGuard, RequestClient};
+use super::interaction::suspended_calls::{self, CallIdentity, SuspendedCall};
+use super::interaction::ticket::TicketLocation;
 use super::tasks::{self, TaskHandover};
-use super::ticket::TicketLocation;
 use super::{McpAnswer, McpFrontend, McpRequest, RequestContext, TaskOffer, convert};
 use crate::wire::{ProtocolEra, RpcError, ToolTaskSupport, method};
 

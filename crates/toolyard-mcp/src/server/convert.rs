@@ -4,7 +4,8 @@ use bytes::Bytes;
 use serde_json::json;
 use toolyard_core::{CallOutput, CallTarget, ErrorCode, Json, Object, Outcome, ToolError};
 
-use super::{McpAnswer, suspended_calls};
+use super::McpAnswer;
+use super::interaction::suspended_calls;
 use crate::wire::error::{INVALID_PARAMS, MISSING_CLIENT_CAPABILITY, RESOURCE_NOT_FOUND};
 use crate::wire::{ProtocolEra, RpcError};
 

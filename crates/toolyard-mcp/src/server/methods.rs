@@ -7,9 +7,9 @@ use bytes::Bytes;
 use toolyard_core::registry::EntryKind;
 use toolyard_core::{Caller, LogLevel, Object, TaskAction};
 
-use super::legacy_client::LegacyClient;
+use super::notify::progress::with_heartbeat;
 use super::pages::{ListPage, read_page};
-use super::progress::with_heartbeat;
+use super::session::legacy_client::LegacyClient;
 use super::{McpAnswer, McpFrontend, McpRequest, RequestContext, TaskOffer};
 use crate::wire::{ProtocolEra, RequestId, RpcError, meta, method};
 

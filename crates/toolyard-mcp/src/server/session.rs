@@ -1,4 +1,9 @@
-//! Sessions of legacy clients.
+//! Sessions of legacy clients: their table and limits, the state of each client, and which session makes room for
+//! another.
+
+pub(super) mod legacy_client;
+mod order;
+pub(super) mod owner;
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -11,10 +16,11 @@ use tokio::time::Instant;
 use toolyard_core::Object;
 use toolyard_net::budget::{ByteBudget, ReclaimBytes};
 
-use super::legacy_client::LegacyClient;
-use super::owner::SessionOwner;
-use super::session_order::{SessionOrder, SessionRank};
-use super::streams::SessionStreams;
+use legacy_client::LegacyClient;
+use order::{SessionOrder, SessionRank};
+use owner::SessionOwner;
+
+use super::transport::streams::SessionStreams;
 use crate::wire::ProtocolRevision;
 
 /// The limits of sessions.

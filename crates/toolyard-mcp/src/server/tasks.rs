@@ -4,6 +4,10 @@
 //! backend does not notice: the same call goes on, and its questions become part of the task. Tasks of upstream servers
 //! are not kept here: their ids contain the server.
 
+pub(super) mod forward;
+pub(super) mod remote_tasks;
+pub(super) mod upstream_task;
+
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::future::pending;
@@ -19,8 +23,8 @@ use tokio::time::{Instant, sleep_until};
 use toolyard_core::timestamp::iso_8601;
 use toolyard_core::{Caller, Client, ErrorCode, Json, Object, Outcome, StartedTask, ToolError};
 
-use super::multi_round_trip::{CallExecution, ExecutionStep, filter_requests};
-use super::ticket::{TicketIssuer, TicketLocation, task_binding};
+use super::interaction::multi_round_trip::{CallExecution, ExecutionStep, filter_requests};
+use super::interaction::ticket::{TicketIssuer, TicketLocation, task_binding};
 use super::{FrontendLimits, McpAnswer, RequestContext, convert};
 use crate::wire::{ProtocolEra, RpcError, error, meta};
 

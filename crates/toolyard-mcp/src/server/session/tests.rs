@@ -1,12 +1,7 @@
-use std::future::pending;
-
-use futures_util::{FutureExt, StreamExt};
 use tokio::time::advance;
 use toolyard_core::Object;
 
 use super::*;
-use crate::server::replay::StreamPurpose;
-use crate::wire::RequestId;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -61,26 +56,6 @@ async fn longest_idle_session_makes_room() {
     let third = open(&sessions).unwrap().id.clone();
     assert!(sessions.get(&second).is_none());
     assert!(sessions.get(&first).is_some() && sessions.get(&third).is_some());
-}
-
-#[tokio::test]
-async fn closing_a_session_ends_its_requests_and_streams() {
-    let sessions = sessions(1);
-    let session = open(&sessions).unwrap();
-    let stream = SessionStreams::start(
-        &session,
-        StreamPurpose::Notifications,
-        futures_util::stream::pending().boxed(),
-        |_| pending(),
-    );
-    let mut stream = stream.skip(1);
-    assert!(stream.next().now_or_never().is_none());
-    let id = RequestId::number(1);
-    let mut request = Box::pin(session.peer.requests.run(&id, pending::<()>()));
-    assert!(request.as_mut().now_or_never().is_none());
-    assert!(sessions.close(&session.id));
-    assert_eq!(request.now_or_never(), Some(None));
-    assert_eq!(stream.next().now_or_never(), Some(None));
 }
 
 /// Runs steps separated by spaces, 1 ms apart, and returns the sessions that are left, by the numbers of the steps that

@@ -1,0 +1,209 @@
+//! Fetches the lists of a server.
+
+use std::collections::HashMap;
+use std::fmt::Display;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use tokio::time::timeout;
+use toolyard_core::item::InvalidItem;
+use toolyard_core::registry::EntryKind;
+use toolyard_core::{CacheHint, Catalog, Json, Object, Prompt, PublishedTemplate, Resource, Tool};
+
+use super::expiry::cache_hint;
+use super::list_invalidation::ListSet;
+use crate::client::connection::{ConnectError, UpstreamConnection, refusal_error};
+use crate::client::transport::{ClientTransport, TransportError};
+use crate::wire::headers::{self, HeaderParam};
+use crate::wire::{ProtocolEra, error, method};
+
+/// Maximum number of pages of a list: a server may never end its list.
+const MAX_PAGES: usize = 1000;
+
+/// Timeout of a list other than that of the tools, which must not wait for the others.
+const LIST_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A complete list.
+struct FetchedList<T> {
+    items: Vec<Arc<T>>,
+    /// The combined cache hint of all pages; `None` in the legacy era.
+    hint: Option<CacheHint>,
+}
+
+impl UpstreamConnection {
+    /// Updates the given lists of a catalog. Invalid definitions are left out. A list other than that of the tools
+    /// stays unchanged if it cannot be fetched.
+    ///
+    /// # Errors
+    /// When the tools cannot be fetched, or the server cannot be reached.
+    pub(in crate::client) async fn refresh_lists(
+        &self,
+        lists: ListSet,
+        catalog: &mut Catalog,
+    ) -> Result<(), ConnectError> {
+        if lists.contains(EntryKind::Tools) {
+            FetchedList { items: catalog.tools, hint: catalog.hints[EntryKind::Tools as usize] } =
+                self.fetch_tools().await?;
+        }
+        let Catalog { prompts, resources, templates, hints, .. } = catalog;
+        let [_, of_prompts, of_resources, of_templates] = hints;
+        tokio::try_join!(
+            self.refresh_list(lists, EntryKind::Prompts, (prompts, of_prompts), Prompt::from_definition),
+            self.refresh_list(
+                lists,
+                EntryKind::Resources,
+                (resources, of_resources),
+                Resource::from_definition
+            ),
+            self.refresh_list(
+                lists,
+                EntryKind::Templates,
+                (templates, of_templates),
+                PublishedTemplate::from_definition
+            ),
+        )?;
+        Ok(())
+    }
+
+    async fn refresh_list<T>(
+        &self,
+        lists: ListSet,
+        kind: EntryKind,
+        (now, hint): (&mut Vec<Arc<T>>, &mut Option<CacheHint>),
+        read: fn(&Json) -> Result<T, InvalidItem>,
+    ) -> Result<(), ConnectError> {
+        if !lists.contains(kind) {
+            return Ok(());
+        }
+        if !self.capabilities.may_list(kind) {
+            now.clear();
+            *hint = None;
+            return Ok(());
+        }
+        let accept =
+            |item: &Json| read(item).inspect_err(|problem| self.warn_left_out(kind, "", problem)).ok();
+        let list = timeout(LIST_TIMEOUT, self.fetch_list(kind, accept)).await;
+        match list.unwrap_or(Err(ConnectError::Timeout)) {
+            Ok(list) => (*now, *hint) = (list.items, list.hint),
+            Err(ConnectError::Transport(
+                error @ (TransportError::Unreachable(_)
+                | TransportError::SessionExpired
+                | TransportError::SessionLost),
+            )) => {
+                return Err(error.into());
+            }
+            Err(error) => {
+                let error = crate::client::connection::state::error_chain(&error, &self.options.secrets);
+                tracing::warn!(handler = %self.name, ?kind, error, "failed to fetch a list");
+            }
+        }
+        Ok(())
+    }
+
+    /// Fetches the header parameters of tools again; `false` on failure. The catalog stays unchanged.
+    pub(in crate::client) async fn refresh_header_params(&self) -> bool {
+        matches!(timeout(LIST_TIMEOUT, self.fetch_tools()).await, Ok(Ok(_)))
+    }
+
+    async fn fetch_tools(&self) -> Result<FetchedList<Tool>, ConnectError> {
+        let mut header_params = HashMap::new();
+        let mut unknown = self.options.filter.names();
+        let tools = self.fetch_list(EntryKind::Tools, |item| {
+            let warn =
+                |tool: &str, problem: &dyn Display| self.warn_left_out(EntryKind::Tools, tool, problem);
+            let tool = Tool::from_definition(item).inspect_err(|problem| warn("", problem)).ok()?;
+            unknown.remove(&*tool.name);
+            if !self.options.filter.admits(&tool.name) {
+                return None;
+            }
+            let params =
+                self.header_params_of(&tool).inspect_err(|problem| warn(&tool.name, problem)).ok()?;
+            if !params.is_empty() {
+                header_params.insert(tool.name.clone(), params);
+            }
+            Some(tool)
+        });
+        let tools = tools.await?;
+        *self.header_params.write().unwrap_or_else(PoisonError::into_inner) = header_params;
+        if !unknown.is_empty() && !self.has_warned_of_filter.swap(true, Ordering::Relaxed) {
+            tracing::warn!(handler = %self.name, ?unknown, "the tool filter names unknown tools");
+        }
+        Ok(tools)
+    }
+
+    /// Returns the arguments of a tool that a modern HTTP server wants in headers.
+    fn header_params_of(&self, tool: &Tool) -> Result<Vec<HeaderParam>, headers::BadAnnotation> {
+        match (&self.transport, self.revision.era()) {
+            (ClientTransport::Http(_), ProtocolEra::Modern) => headers::header_params(tool.input_schema()),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    fn warn_left_out(&self, kind: EntryKind, name: &str, problem: &dyn Display) {
+        let name = self.options.secrets.brief(name);
+        tracing::warn!(handler = %self.name, ?kind, %name, %problem, "left out an invalid definition");
+    }
+
+    /// Fetches all pages of a list, within the limits. A list that the server does not know is empty.
+    async fn fetch_list<T>(
+        &self,
+        kind: EntryKind,
+        mut accept: impl FnMut(&Json) -> Option<T>,
+    ) -> Result<FetchedList<T>, ConnectError> {
+        let (method, member) = list_terms(kind);
+        let max_items = self.options.max_list_items;
+        let mut items = Vec::new();
+        let mut hint: Option<CacheHint> = None;
+        let mut cursor: Option<Json> = None;
+        let mut room = self.options.max_message_bytes;
+        for _ in 0..MAX_PAGES {
+            let params =
+                cursor.iter().fold(Object::new(), |params, cursor| params.with("cursor", cursor.clone()));
+            let page = match self.request(method, params).await? {
+                // The list outlives the message and its memory reservation.
+                Ok(page) => page.detach(),
+                Err(error) if error.code == error::METHOD_NOT_FOUND => {
+                    return Ok(FetchedList { items, hint });
+                }
+                Err(error) => return Err(refusal_error(method, &error)),
+            };
+            let Some(rest) = room.checked_sub(page.as_bytes().len()) else {
+                tracing::warn!(handler = %self.name, ?kind, "list too large: left out the rest");
+                break;
+            };
+            room = rest;
+            let page = page.to_object().map_err(|_| ConnectError::Malformed(method))?;
+            if self.revision.era() == ProtocolEra::Modern {
+                let page_hint = cache_hint(&page);
+                hint = Some(hint.map_or(page_hint, |hint| hint.and(page_hint)));
+            }
+            let page_items = page.get(member).and_then(|list| list.to_items().ok());
+            for item in page_items.ok_or(ConnectError::Malformed(method))? {
+                if items.len() < max_items {
+                    items.extend(accept(&item).map(Arc::new));
+                }
+            }
+            let next = page.get("nextCursor").filter(|cursor| !cursor.is_null()).map(Json::detach);
+            if items.len() >= max_items {
+                tracing::warn!(handler = %self.name, ?kind, "too many entries: left out the rest");
+                break;
+            }
+            if next.is_none() || next == cursor {
+                break;
+            }
+            cursor = next;
+        }
+        Ok(FetchedList { items, hint })
+    }
+}
+
+/// Returns the method that fetches a list, and the member of the result that holds it.
+const fn list_terms(kind: EntryKind) -> (&'static str, &'static str) {
+    match kind {
+        EntryKind::Tools => (method::TOOLS_LIST, "tools"),
+        EntryKind::Prompts => (method::PROMPTS_LIST, "prompts"),
+        EntryKind::Resources => (method::RESOURCES_LIST, "resources"),
+        EntryKind::Templates => (method::TEMPLATES_LIST, "resourceTemplates"),
+    }
+}

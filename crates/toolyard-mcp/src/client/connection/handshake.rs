@@ -1,0 +1,307 @@
+//! Opening a connection: detects the era of the server, and opens a session with a legacy server.
+
+use std::sync::Arc;
+use std::sync::RwLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderValue};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use toolyard_core::registry::EntryKind;
+use toolyard_core::{Json, LogLevel, NoClient, Object};
+
+use super::capabilities::ServerCapabilities;
+use super::declared_capabilities::DeclaredCapabilities;
+use super::{ConnectError, UpstreamConnection, no_client, refusal_error};
+use crate::client::catalog::change_stream::follow_changes;
+use crate::client::catalog::list_invalidation::ListSet;
+use crate::client::server_requests::ServerRequestRouter;
+use crate::client::transport::endpoint::HttpStyle;
+use crate::client::transport::function::FunctionTransport;
+use crate::client::transport::sse::SseTransport;
+use crate::client::transport::stdio::StdioTransport;
+use crate::client::transport::streamable_http::HttpTransport;
+use crate::client::transport::{
+    ClientTransport, ConnectionSignals, OutgoingRequest, TransportError, UpstreamResult,
+};
+use crate::client::{ClientOptions, ServerEndpoint, convert};
+use crate::wire::{ProtocolEra, ProtocolRevision, RequestId, RpcError, error, headers, message, method};
+
+/// Maximum time that the first call of a client with capabilities waits for the stream of requests from the server.
+const LIST_STREAM_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The era of a server, as `server/discover` reveals it.
+enum ServerEra {
+    /// The modern era, with these capabilities.
+    Modern(ServerCapabilities),
+    /// The legacy era, or a modern server that supports older revisions only.
+    Legacy,
+}
+
+impl UpstreamConnection {
+    /// Opens a connection on the first route on which the server is found.
+    ///
+    /// # Errors
+    /// Those of [`UpstreamConnection::open`], and [`ConnectError::NoServerFound`] if no route leads to a server.
+    pub(in crate::client) async fn connect(
+        name: &Arc<str>,
+        endpoint: &ServerEndpoint,
+        options: &Arc<ClientOptions>,
+        declared: &DeclaredCapabilities,
+        known_era: Option<ProtocolEra>,
+    ) -> Result<Self, ConnectError> {
+        let ServerEndpoint::Http(http) = endpoint else {
+            return Self::open(name, endpoint, options.clone(), declared, known_era).await;
+        };
+        let mut refusals = Vec::new();
+        for route in http.routes() {
+            let there = ServerEndpoint::Http(http.with_route(route.clone()));
+            match Self::open(name, &there, options.clone(), declared, known_era).await {
+                Ok(connection) => {
+                    http.remember_route(name, &route);
+                    return Ok(connection);
+                }
+                Err(error) if error.allows_next_route() => refusals.push(format!("{}: {error}", route.style)),
+                Err(error) => return Err(error),
+            }
+        }
+        Err(ConnectError::NoServerFound(refusals.join("; ")))
+    }
+
+    /// Detects the era of the server, unless it is known, and opens a session with a legacy server (2026-07-28,
+    /// basic/versioning, backward compatibility). A legacy server is told the `declared` capabilities.
+    pub(super) async fn open(
+        name: &Arc<str>,
+        endpoint: &ServerEndpoint,
+        options: Arc<ClientOptions>,
+        declared: &DeclaredCapabilities,
+        known_era: Option<ProtocolEra>,
+    ) -> Result<Self, ConnectError> {
+        let mut connection = Self::create(name, endpoint, options.clone(), declared).await?;
+        // HTTP+SSE exists in the legacy era only, and functions start with its handshake.
+        let is_legacy =
+            matches!(connection.transport, ClientTransport::Sse(_) | ClientTransport::Function(_));
+        if known_era == Some(ProtocolEra::Legacy) || is_legacy {
+            connection.initialize().await?;
+            return Ok(connection);
+        }
+        match timeout(options.discover_timeout, connection.discover()).await {
+            Ok(Ok(ServerEra::Modern(capabilities))) => connection.start_modern(capabilities),
+            Ok(Err(error @ ConnectError::UnsupportedVersion(_))) => return Err(error),
+            // A process may have died of the unknown request.
+            Ok(Err(ConnectError::Transport(TransportError::Broken(_))))
+                if matches!(endpoint, ServerEndpoint::Stdio { .. }) =>
+            {
+                connection = Self::create(name, endpoint, options, declared).await?;
+                connection.initialize().await?;
+            }
+            Ok(Err(ConnectError::Transport(
+                error @ (TransportError::Unreachable(_) | TransportError::Broken(_)),
+            ))) => return Err(error.into()),
+            Ok(Ok(ServerEra::Legacy) | Err(_)) | Err(_) => connection.initialize().await?,
+        }
+        Ok(connection)
+    }
+
+    async fn create(
+        name: &Arc<str>,
+        endpoint: &ServerEndpoint,
+        options: Arc<ClientOptions>,
+        declared: &DeclaredCapabilities,
+    ) -> Result<Self, ConnectError> {
+        let signals = Arc::new(ConnectionSignals::default());
+        let server_requests = Arc::new(ServerRequestRouter::new(declared.clone()));
+        let transport = match endpoint {
+            ServerEndpoint::Http(http) => match http.route().style {
+                HttpStyle::Streamable => {
+                    ClientTransport::Http(HttpTransport::new(http.clone(), &options, server_requests.clone()))
+                }
+                HttpStyle::Sse => {
+                    let (signals, server_requests) = (signals.clone(), server_requests.clone());
+                    ClientTransport::Sse(
+                        SseTransport::open(name, http, &options, signals, server_requests).await?,
+                    )
+                }
+            },
+            ServerEndpoint::Stdio { program, processes } => {
+                let (signals, server_requests) = (signals.clone(), server_requests.clone());
+                ClientTransport::Stdio(
+                    StdioTransport::start(name, processes, program, &options, signals, server_requests)
+                        .await?,
+                )
+            }
+            ServerEndpoint::Function(exchange) => {
+                ClientTransport::Function(FunctionTransport::new(exchange.clone(), &options))
+            }
+        };
+        let info = Object::new().with("name", Json::string(&options.name));
+        let info = info.with("version", Json::string(&options.version)).to_json();
+        Ok(Self {
+            transport,
+            revision: ProtocolRevision::LATEST_MODERN,
+            capabilities: ServerCapabilities::default(),
+            info,
+            options,
+            ids: Arc::new(AtomicU64::new(1)),
+            header_params: RwLock::default(),
+            signals,
+            is_session_lost: AtomicBool::new(false),
+            log_level: AtomicUsize::new(LogLevel::ALL.len()),
+            has_warned_of_filter: AtomicBool::new(false),
+            server_requests,
+            list_listener: JoinSet::new(),
+            name: name.clone(),
+        })
+    }
+
+    async fn discover(&self) -> Result<ServerEra, ConnectError> {
+        match self.request(method::DISCOVER, Object::new()).await? {
+            Ok(result) => {
+                let result = result.to_object().unwrap_or_default();
+                era_of_versions(result.get("supportedVersions"), ServerCapabilities::of(&result))
+            }
+            Err(error) => era_of_error(&error),
+        }
+    }
+
+    fn start_modern(&mut self, capabilities: ServerCapabilities) {
+        let filter = list_change_filter(&capabilities);
+        self.capabilities = capabilities;
+        self.signals.is_modern.store(true, Ordering::Relaxed);
+        match &self.transport {
+            ClientTransport::Stdio(stdio) => {
+                stdio.enqueue(vec![listen_request(&self.ids, &self.info, &filter).message])
+            }
+            ClientTransport::Http(http) => {
+                let (ids, info) = (self.ids.clone(), self.info.clone());
+                let (name, signals) = (self.name.clone(), self.signals.clone());
+                let listen = move || Some(listen_request(&ids, &info, &filter));
+                self.list_listener.spawn(follow_list_changes(name, http.clone(), signals, listen));
+            }
+            // HTTP+SSE has a single stream, which is read already.
+            ClientTransport::Sse(_) => {}
+            // A function sends no notifications.
+            ClientTransport::Function(_) => {}
+        }
+    }
+
+    /// Opens a session, unless the server turns out to be modern.
+    async fn initialize(&mut self) -> Result<(), ConnectError> {
+        let params = Object::new()
+            .with("protocolVersion", Json::string(ProtocolRevision::LATEST_LEGACY.as_str()))
+            .with("capabilities", self.server_requests.declared().to_json())
+            .with("clientInfo", self.info.clone());
+        self.revision = ProtocolRevision::LATEST_LEGACY;
+        let request = self.build_request(method::INITIALIZE, |_, _| params);
+        let (answer, head) = match &self.transport {
+            ClientTransport::Http(http) => http.request(request, &no_client()).await?,
+            ClientTransport::Sse(sse) => (sse.request(request, &no_client()).await?, HeaderMap::new()),
+            ClientTransport::Stdio(stdio) => (stdio.request(request, &no_client()).await?, HeaderMap::new()),
+            ClientTransport::Function(answerer) => (answerer.request(request).await?, HeaderMap::new()),
+        };
+        if answer.as_ref().is_err_and(|error| matches!(era_of_error(error), Ok(ServerEra::Modern(_)))) {
+            // A slow start: the late answer to `server/discover` has committed the server to the modern era.
+            self.revision = ProtocolRevision::LATEST_MODERN;
+            self.start_modern(ServerCapabilities::default());
+            return Ok(());
+        }
+        (self.revision, self.capabilities) = negotiated(answer)?;
+        let ready = message::notification(method::INITIALIZED, &Object::new());
+        match &mut self.transport {
+            ClientTransport::Stdio(stdio) => stdio.notify(vec![ready]).await?,
+            ClientTransport::Sse(sse) => sse.notify(ready).await?,
+            ClientTransport::Function(_) => self.capabilities.drop_unsolicited(),
+            ClientTransport::Http(http) => {
+                *http = http.clone().with_session_headers(session_headers(&head, self.revision));
+                http.notify(ready).await?;
+                let (name, signals) = (self.name.clone(), self.signals.clone());
+                self.list_listener.spawn(follow_list_changes(name, http.clone(), signals, || None));
+                if !self.server_requests.declared().is_empty() {
+                    // The server sends its requests on this stream as well, and drops them while it is closed.
+                    let _too_slow =
+                        timeout(LIST_STREAM_TIMEOUT, self.signals.list_stream_opened.notified()).await;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the filter of the list changes to subscribe to.
+fn list_change_filter(capabilities: &ServerCapabilities) -> Object {
+    let each = [
+        (EntryKind::Tools, "toolsListChanged"),
+        (EntryKind::Prompts, "promptsListChanged"),
+        (EntryKind::Resources, "resourcesListChanged"),
+    ];
+    let listable = each.into_iter().filter(|(kind, _)| capabilities.may_list(*kind));
+    listable.fold(Object::new(), |filter, (_, name)| filter.with(name, Json::boolean(true)))
+}
+
+/// Reads the stream of list changes and of other messages that belong to no request.
+async fn follow_list_changes(
+    name: Arc<str>,
+    http: HttpTransport,
+    signals: Arc<ConnectionSignals>,
+    listen: impl Fn() -> Option<OutgoingRequest>,
+) {
+    let missed = || signals.list_invalidation.invalidate(ListSet::ALL);
+    follow_changes(name, http, signals.clone(), signals.list_stream_opened.clone(), listen, missed).await;
+}
+
+/// Builds a `subscriptions/listen` request.
+pub(in crate::client) fn listen_request(ids: &AtomicU64, info: &Json, filter: &Object) -> OutgoingRequest {
+    let id = ids.fetch_add(1, Ordering::Relaxed);
+    let mut params = Object::new().with("notifications", filter.to_json());
+    convert::set_meta(&mut params, Object::new(), id, ProtocolRevision::LATEST_MODERN, info, &NoClient);
+    let message = message::request(&RequestId::number(id), method::LISTEN, &params);
+    let headers = headers::method_headers(ProtocolRevision::LATEST_MODERN, method::LISTEN);
+    OutgoingRequest { id, message, headers, deadline: None, owner: None }
+}
+
+/// Returns the era of a server that answered `server/discover` with an error.
+fn era_of_error(error: &RpcError) -> Result<ServerEra, ConnectError> {
+    if error.code == error::UNSUPPORTED_VERSION {
+        let data = error.body().to_object().ok().and_then(|body| body.get("data")?.to_object().ok());
+        let supported = data.and_then(|data| data.get("supported").cloned());
+        return era_of_versions(supported.as_ref(), ServerCapabilities::default());
+    }
+    let is_modern = error::is_modern(error.code.into());
+    Ok(if is_modern { ServerEra::Modern(ServerCapabilities::default()) } else { ServerEra::Legacy })
+}
+
+/// Returns the era to use with a server that supports these revisions.
+fn era_of_versions(
+    offered: Option<&Json>,
+    capabilities: ServerCapabilities,
+) -> Result<ServerEra, ConnectError> {
+    let offered = offered.ok_or(ConnectError::Malformed(method::DISCOVER))?;
+    let versions = offered.to_items().map_err(|_| ConnectError::Malformed(method::DISCOVER))?;
+    let parse = |version: &Json| ProtocolRevision::parse(&version.to_str()?);
+    match versions.iter().filter_map(parse).max().map(ProtocolRevision::era) {
+        Some(ProtocolEra::Modern) => Ok(ServerEra::Modern(capabilities)),
+        Some(ProtocolEra::Legacy) => Ok(ServerEra::Legacy),
+        None => Err(ConnectError::UnsupportedVersion(offered.as_text().to_owned())),
+    }
+}
+
+/// Returns the revision and the capabilities that a server has negotiated in `initialize`.
+fn negotiated(answer: UpstreamResult) -> Result<(ProtocolRevision, ServerCapabilities), ConnectError> {
+    let result = answer.map_err(|error| refusal_error(method::INITIALIZE, &error))?;
+    let result = result.to_object().map_err(|_| ConnectError::Malformed(method::INITIALIZE))?;
+    let version = result.get_str("protocolVersion").ok_or(ConnectError::Malformed(method::INITIALIZE))?;
+    let revision = ProtocolRevision::parse(&version).filter(|revision| revision.era() == ProtocolEra::Legacy);
+    let revision = revision.ok_or_else(|| ConnectError::UnsupportedVersion(version.into_owned()))?;
+    Ok((revision, ServerCapabilities::of(&result)))
+}
+
+/// Returns the headers of all further requests of a session.
+fn session_headers(head: &HeaderMap, revision: ProtocolRevision) -> HeaderMap {
+    let mut fixed = HeaderMap::new();
+    fixed.insert(headers::PROTOCOL_VERSION, HeaderValue::from_static(revision.as_str()));
+    if let Some(session) = head.get(headers::SESSION_ID) {
+        fixed.insert(headers::SESSION_ID, session.clone());
+    }
+    fixed
+}

@@ -1,0 +1,68 @@
+//! The state of a connection that a task opens and keeps.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use toolyard_core::{ErrorCode, SecretRedactor, ToolError};
+
+use super::{ConnectError, UpstreamConnection};
+
+/// The state of the connection to a server.
+#[derive(Clone)]
+pub(in crate::client) enum ConnectionState {
+    /// A connection is being opened.
+    Connecting,
+    /// The connection is open.
+    Up(Arc<UpstreamConnection>),
+    /// The last attempt failed for this reason.
+    Down(Arc<str>),
+    /// The process was stopped because it was idle. The next call starts it again.
+    Asleep,
+}
+
+impl ConnectionState {
+    /// Returns the connection, unless it is closed already.
+    pub(in crate::client) fn connection(&self) -> Option<&Arc<UpstreamConnection>> {
+        match self {
+            Self::Up(connection) if !connection.is_closed() => Some(connection),
+            _ => None,
+        }
+    }
+}
+
+/// Waits for the connection while it is being opened. The caller limits the wait.
+///
+/// # Errors
+/// When the last attempt to connect has failed.
+pub(in crate::client) async fn wait_connected(
+    state: &watch::Receiver<ConnectionState>,
+) -> Result<Arc<UpstreamConnection>, ToolError> {
+    if let Some(connection) = state.borrow().connection() {
+        return Ok(connection.clone());
+    }
+    let is_decided =
+        |state: &ConnectionState| state.connection().is_some() || matches!(state, ConnectionState::Down(_));
+    let mut state = state.clone();
+    match state.wait_for(is_decided).await.as_deref() {
+        Ok(ConnectionState::Up(connection)) => Ok(connection.clone()),
+        Ok(ConnectionState::Down(reason)) => {
+            let error = ToolError::new(ErrorCode::Unavailable, "The server cannot be reached").unsent();
+            Err(error.caused_by(&**reason))
+        }
+        Ok(ConnectionState::Connecting | ConnectionState::Asleep) | Err(_) => {
+            Err(ToolError::new(ErrorCode::Unavailable, "The gateway is stopping").unsent())
+        }
+    }
+}
+
+/// Returns the chain of errors, redacted: a server's own text is part of it.
+pub(in crate::client) fn error_chain(error: &ConnectError, secrets: &SecretRedactor) -> String {
+    let mut reason = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        reason = format!("{reason}: {error}");
+        cause = error.source();
+    }
+    secrets.brief(&reason).into_owned()
+}

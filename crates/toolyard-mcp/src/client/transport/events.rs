@@ -1,0 +1,127 @@
+//! The events of a response stream, and the position for resuming it.
+
+use std::time::Duration;
+
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderValue};
+use hyper::body::Incoming;
+use toolyard_net::body;
+use toolyard_net::budget::{BudgetExhausted, ByteBudget, ByteReservation, SMALL_MESSAGE};
+use toolyard_net::sse::{SseDecoder, SseEvent};
+
+use super::{TransportError, parse_message};
+use crate::wire::RpcMessage;
+use crate::wire::headers::LAST_EVENT_ID;
+
+/// Delay before resuming a stream if the server sets none.
+const DEFAULT_RETRY: Duration = Duration::from_secs(1);
+
+/// Range of that delay: a server that ends every stream at once must not cause a busy loop.
+const RETRY_RANGE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(300));
+
+/// Reads a stream of events of limited size.
+pub(super) struct SseEventReader {
+    stream: Incoming,
+    decoder: SseDecoder,
+    budget: ByteBudget,
+    /// Reserved bytes for a large event that is not complete yet.
+    reserved: ByteReservation,
+}
+
+/// The position in a stream, and the delay before resuming it.
+#[derive(Debug, Default)]
+pub(in crate::client) struct StreamPosition {
+    last_id: Option<HeaderValue>,
+    retry: Option<Duration>,
+}
+
+impl StreamPosition {
+    /// Advances to the position that `events` has reached.
+    pub(super) fn advance(&mut self, events: &SseEventReader) {
+        if let Some(id) = events.decoder.last_id() {
+            // An empty id, or one that no header can carry, cannot be resumed from.
+            self.last_id = HeaderValue::from_bytes(id.as_bytes()).ok().filter(|id| !id.is_empty());
+        }
+        self.retry = events.decoder.retry().or(self.retry);
+    }
+
+    /// True if the stream can be resumed.
+    pub(in crate::client) const fn is_resumable(&self) -> bool {
+        self.last_id.is_some()
+    }
+
+    /// Returns the headers of a request that resumes the stream.
+    pub(super) fn headers(&self) -> HeaderMap {
+        self.last_id.iter().map(|id| (LAST_EVENT_ID, id.clone())).collect()
+    }
+
+    /// Returns the delay before resuming the stream.
+    pub(in crate::client) fn retry_delay(&self) -> Duration {
+        self.retry.unwrap_or(DEFAULT_RETRY).clamp(RETRY_RANGE.0, RETRY_RANGE.1)
+    }
+}
+
+/// True if the headers announce a stream of events.
+pub(super) fn is_event_stream(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    kind.starts_with("text/event-stream")
+}
+
+/// True if an event carries a message. The first event of a resumable stream has an id and no data; other event types
+/// are not part of MCP.
+pub(super) fn is_message(event: &SseEvent) -> bool {
+    !event.data.is_empty() && matches!(&*event.kind, "" | "message")
+}
+
+impl SseEventReader {
+    pub(super) fn new(stream: Incoming, event_bytes: usize, budget: ByteBudget) -> Self {
+        Self { stream, decoder: SseDecoder::new(event_bytes), budget, reserved: ByteReservation::default() }
+    }
+
+    /// Reads the next event of any type; `None` at the end.
+    pub(super) async fn next_event(&mut self) -> Result<Option<SseEvent>, TransportError> {
+        loop {
+            if let Some(event) =
+                self.decoder.next_event().map_err(|error| TransportError::TooLarge(error.0))?
+            {
+                return Ok(Some(self.hold(event)));
+            }
+            match body::next_data(&mut self.stream).await {
+                Ok(Some(bytes)) => {
+                    self.reserve_room(bytes.len()).await?;
+                    self.decoder.push(&bytes);
+                }
+                Ok(None) => return Ok(None),
+                Err(error) => return Err(TransportError::Interrupted(error.into())),
+            }
+        }
+    }
+
+    /// Reserves memory for `more` bytes.
+    async fn reserve_room(&mut self, more: usize) -> Result<(), BudgetExhausted> {
+        let needed = self.decoder.buffered_len() + more;
+        if needed > SMALL_MESSAGE && needed > self.reserved.bytes() {
+            self.reserved.add(self.budget.reserve(needed - self.reserved.bytes()).await?);
+        }
+        Ok(())
+    }
+
+    /// Attaches the reservation of an event to its data.
+    fn hold(&mut self, mut event: SseEvent) -> SseEvent {
+        if event.data.len() > SMALL_MESSAGE {
+            event.data = self.reserved.split(event.data.len()).hold(event.data);
+        }
+        self.reserved.shrink(self.decoder.buffered_len());
+        event
+    }
+
+    /// Reads the next message; `None` at the end.
+    pub(super) async fn next_message(&mut self) -> Result<Option<RpcMessage>, TransportError> {
+        while let Some(event) = self.next_event().await? {
+            if is_message(&event) {
+                return parse_message(event.data).map(Some);
+            }
+        }
+        Ok(None)
+    }
+}

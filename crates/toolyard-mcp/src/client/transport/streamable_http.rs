@@ -1,0 +1,231 @@
+//! Streamable HTTP, for servers of both eras.
+
+mod progress_routes;
+mod streams;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use tokio::time::timeout;
+use toolyard_core::Client;
+use toolyard_net::body::{self, BodyReadError};
+use toolyard_net::budget::ByteBudget;
+
+use progress_routes::ProgressRoutes;
+
+use super::endpoint::HttpEndpoint;
+use super::{
+    OutgoingRequest, TransportError, UpstreamResult, cancel_params, events, parse_message, session_errors,
+};
+use crate::client::ClientOptions;
+use crate::client::server_requests::ServerRequestRouter;
+use crate::wire::headers::{PROTOCOL_VERSION, SESSION_ID};
+use crate::wire::{RequestId, RpcMessage, message, method};
+
+/// A server with streamable HTTP.
+#[derive(Clone)]
+pub(in crate::client) struct HttpTransport {
+    endpoint: HttpEndpoint,
+    max_message_bytes: usize,
+    budget: ByteBudget,
+    /// Headers of every request after the handshake.
+    session_headers: HeaderMap,
+    /// Requests of the server to clients.
+    server_requests: Arc<ServerRequestRouter>,
+    /// Clients that receive progress.
+    progress_routes: ProgressRoutes,
+}
+
+/// The body of a response.
+enum HttpResponseBody {
+    Json(Bytes),
+    Stream(Incoming),
+}
+
+impl HttpTransport {
+    pub(in crate::client) fn new(
+        endpoint: HttpEndpoint,
+        options: &ClientOptions,
+        server_requests: Arc<ServerRequestRouter>,
+    ) -> Self {
+        let (max_message_bytes, budget) = (options.max_message_bytes, options.budget.clone());
+        let (session_headers, progress_routes) = (HeaderMap::new(), ProgressRoutes::default());
+        Self { endpoint, max_message_bytes, budget, session_headers, server_requests, progress_routes }
+    }
+
+    /// Sets the headers of all further requests.
+    pub(in crate::client) fn with_session_headers(mut self, session_headers: HeaderMap) -> Self {
+        self.session_headers = session_headers;
+        self
+    }
+
+    /// Sends a request, and returns the answer with the headers of the response. Dropping the future cancels the
+    /// request.
+    pub(in crate::client) async fn request(
+        &self,
+        request: OutgoingRequest,
+        client: &Arc<dyn Client>,
+    ) -> Result<(UpstreamResult, HeaderMap), TransportError> {
+        let (id, budget) = (request.id, request.answer_budget(&self.budget));
+        let request = self.build_request(Method::POST, request.message, request.headers).await?;
+        let _progress_route = self.progress_routes.register(id, client);
+        let mut cancel_guard = HttpCancelGuard { http: self, id: Some(id) };
+        let answer = match self.endpoint.client().send(request).await {
+            Ok(response) => self.read_response(id, response, &**client, &budget).await,
+            Err(error) => Err(error.into()),
+        };
+        // The request is done: there is nothing to cancel.
+        cancel_guard.id = None;
+        answer
+    }
+
+    /// Sends a notification or a response.
+    pub(in crate::client) async fn notify(&self, message: Bytes) -> Result<(), TransportError> {
+        let request = self.build_request(Method::POST, message, HeaderMap::new()).await?;
+        let response = self.endpoint.client().send(request).await?;
+        match response.status() {
+            status if status.is_success() => Ok(()),
+            status => Err(self.status_error(status, &Bytes::new())),
+        }
+    }
+
+    /// Sends the response to a request of the server. A failure is only logged.
+    pub(super) async fn respond(&self, response: Vec<Bytes>) {
+        let delivered = timeout(DELIVERY_TIMEOUT, self.notify(response.concat().into())).await;
+        if !matches!(delivered, Ok(Ok(()))) {
+            tracing::debug!("failed to answer a request of the server");
+        }
+    }
+
+    /// Sends a message in the background. Only such a message outlives its call.
+    pub(super) fn enqueue(&self, message: Bytes) {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let http = self.clone();
+        runtime.spawn(async move {
+            if !matches!(timeout(DELIVERY_TIMEOUT, http.notify(message)).await, Ok(Ok(()))) {
+                tracing::debug!("failed to deliver a message to the server");
+            }
+        });
+    }
+
+    /// Ends the session, if there is one. Servers may refuse.
+    pub(in crate::client) async fn end_session(&self) {
+        if self.has_session()
+            && let Ok(request) = self.build_request(Method::DELETE, Bytes::new(), HeaderMap::new()).await
+        {
+            let _refused = self.endpoint.client().send(request).await.map(drop);
+        }
+    }
+
+    /// Builds an HTTP request with the headers of the session and these.
+    async fn build_request(
+        &self,
+        method: Method,
+        body: Bytes,
+        headers: HeaderMap,
+    ) -> Result<Request<Full<Bytes>>, TransportError> {
+        let mut request = self.endpoint.build_request(method, &self.endpoint.route().url, body).await?;
+        for (name, value) in &self.session_headers {
+            request.headers_mut().insert(name.clone(), value.clone());
+        }
+        request.headers_mut().extend(headers);
+        Ok(request)
+    }
+
+    /// Reads the response to a request until its answer.
+    async fn read_response(
+        &self,
+        id: u64,
+        response: Response<Incoming>,
+        client: &dyn Client,
+        budget: &ByteBudget,
+    ) -> Result<(UpstreamResult, HeaderMap), TransportError> {
+        let (head, response) = response.into_parts();
+        let answer = match self.read_body(id, head.status, &head.headers, response, budget).await? {
+            HttpResponseBody::Json(text) => match_response(id, parse_message(text)?)?,
+            HttpResponseBody::Stream(stream) => self.read_answer(id, stream, client, budget).await?,
+        };
+        Ok((answer, head.headers))
+    }
+
+    async fn read_body(
+        &self,
+        id: u64,
+        status: StatusCode,
+        headers: &HeaderMap,
+        response: Incoming,
+        budget: &ByteBudget,
+    ) -> Result<HttpResponseBody, TransportError> {
+        if status.is_success() && events::is_event_stream(headers) {
+            return Ok(HttpResponseBody::Stream(response));
+        }
+        // A JSON-RPC error may come with any error status.
+        match body::read_within(response, self.max_message_bytes, budget).await {
+            Ok(text) if status.is_success() || is_answer_to(id, &text) => Ok(HttpResponseBody::Json(text)),
+            Ok(text) => Err(self.status_error(status, &text)),
+            Err(BodyReadError::TooLarge(limit)) => Err(TransportError::TooLarge(limit)),
+            Err(BodyReadError::UsedUp(used_up, _)) => Err(TransportError::NoMemory(used_up)),
+            Err(error @ (BodyReadError::Broken(_) | BodyReadError::Stalled)) => {
+                Err(TransportError::Interrupted(error.into()))
+            }
+        }
+    }
+
+    /// Returns the error for a status of failure whose body does not answer the request.
+    fn status_error(&self, status: StatusCode, text: &Bytes) -> TransportError {
+        match self.has_session() && session_errors::is_session_refusal(status, text) {
+            true => TransportError::SessionExpired,
+            false => TransportError::Status(status),
+        }
+    }
+
+    /// True if an interrupted stream can be resumed, which neither the modern era nor the handshake supports.
+    fn can_resume(&self) -> bool {
+        self.session_headers.contains_key(PROTOCOL_VERSION)
+    }
+
+    /// True if the server has opened a session, which it may lose.
+    pub(super) fn has_session(&self) -> bool {
+        self.session_headers.contains_key(SESSION_ID)
+    }
+}
+
+/// True if the body of a failed request answers it. A body without the id of the request is about something else, such
+/// as a lost session.
+fn is_answer_to(id: u64, text: &Bytes) -> bool {
+    let parsed = RpcMessage::parse(text.clone());
+    matches!(parsed, Ok(RpcMessage::Response { id: Some(parsed), answer: Err(_) }) if parsed == RequestId::number(id))
+}
+
+fn match_response(expected: u64, message: RpcMessage) -> Result<UpstreamResult, TransportError> {
+    match message {
+        RpcMessage::Response { id, answer }
+            if id.as_ref().is_none_or(|id| id.to_lenient_number() == Some(expected)) =>
+        {
+            Ok(answer)
+        }
+        _ => Err(TransportError::Malformed("not a response to the request".to_owned())),
+    }
+}
+
+/// Timeout of delivering a message without a response.
+pub(super) const DELIVERY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Cancels a request when it is dropped. In the legacy era, unlike in the modern one, closing the connection does not
+/// cancel the request.
+struct HttpCancelGuard<'a> {
+    http: &'a HttpTransport,
+    /// The request; `None` once there is nothing to cancel.
+    id: Option<u64>,
+}
+
+impl Drop for HttpCancelGuard<'_> {
+    fn drop(&mut self) {
+        let Some(id) = self.id.filter(|_| self.http.has_session()) else { return };
+        self.http.enqueue(message::notification(method::CANCELLED, &cancel_params(id)));
+    }
+}

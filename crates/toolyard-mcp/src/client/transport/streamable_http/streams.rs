@@ -1,0 +1,187 @@
+//! The streams of a server: that of a request until its answer, and that of messages without a request. In the legacy
+//! era interrupted streams are resumed (2025-11-25, basic/transports, resumability and redelivery).
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, StatusCode};
+use hyper::body::Incoming;
+use tokio::sync::Notify;
+use tokio::time::sleep;
+use toolyard_core::{Client, ClientNotification, Object};
+use toolyard_net::budget::ByteBudget;
+
+use super::{HttpResponseBody, HttpTransport, match_response};
+use crate::client::convert::is_transient;
+use crate::client::transport::events::{SseEventReader, StreamPosition};
+use crate::client::transport::{ConnectionSignals, OutgoingRequest, TransportError, UpstreamResult};
+use crate::wire::{RequestId, RpcMessage, method};
+
+/// Maximum number of attempts to resume a stream. The delay doubles after each.
+const MAX_RESUME_ATTEMPTS: usize = 3;
+
+impl HttpTransport {
+    /// Reads the stream of messages that belong to no request: a `GET` of the legacy era, resumed at `position`, or a
+    /// `subscriptions/listen` of the modern era. `opened` is notified of the response, whether or not it is a stream.
+    /// Returns at the end of the stream.
+    pub(in crate::client) async fn read_change_stream(
+        &self,
+        listen: Option<OutgoingRequest>,
+        position: &mut StreamPosition,
+        signals: &ConnectionSignals,
+        opened: &Notify,
+    ) -> Result<(), TransportError> {
+        let request = match listen {
+            None => self.build_request(Method::GET, Bytes::new(), position.headers()).await?,
+            Some(listen) => self.build_request(Method::POST, listen.message, listen.headers).await?,
+        };
+        let (head, response) = self.endpoint.client().send(request).await?.into_parts();
+        opened.notify_one();
+        if !head.status.is_success() {
+            return Err(TransportError::Status(head.status));
+        }
+        let stream = self.stream_of(head.status, &head.headers, response).await?;
+        let mut events = SseEventReader::new(stream, self.max_message_bytes, self.budget.clone());
+        let ended = self.handle_changes(&mut events, signals).await;
+        position.advance(&events);
+        ended
+    }
+
+    async fn handle_changes(
+        &self,
+        events: &mut SseEventReader,
+        signals: &ConnectionSignals,
+    ) -> Result<(), TransportError> {
+        while let Some(message) = events.next_message().await? {
+            match message {
+                RpcMessage::Request { id, method, params, .. } => {
+                    self.handle_request(None, id, &method, params).await
+                }
+                RpcMessage::Notification { method, params } if method == method::CANCELLED => {
+                    self.server_requests.handle_cancellation(&params);
+                }
+                RpcMessage::Notification { method, params } if method == method::LOG => {
+                    self.server_requests.forward_log(params);
+                }
+                RpcMessage::Notification { method, params } if method == method::ELICIT_COMPLETE => {
+                    self.server_requests.url_elicitations.complete(params);
+                }
+                RpcMessage::Notification { method, params } if method == method::PROGRESS => {
+                    self.progress_routes.forward_progress(params);
+                }
+                // The server ends the stream on purpose.
+                RpcMessage::Response { .. } => return Ok(()),
+                RpcMessage::Notification { method, params } => signals.handle_notification(&method, &params),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the stream of a request until its answer, and resumes it when it is interrupted.
+    pub(super) async fn read_answer(
+        &self,
+        id: u64,
+        mut stream: Incoming,
+        client: &dyn Client,
+        budget: &ByteBudget,
+    ) -> Result<UpstreamResult, TransportError> {
+        let mut position = StreamPosition::default();
+        loop {
+            let mut events = SseEventReader::new(stream, self.max_message_bytes, budget.clone());
+            let interruption = match self.read_until_answer(id, &mut events, client).await {
+                Ok(Some(answer)) => return Ok(answer),
+                Ok(None) => TransportError::Interrupted("the stream ended without a response".into()),
+                Err(broken @ TransportError::Interrupted(_)) => broken,
+                Err(error) => return Err(error),
+            };
+            position.advance(&events);
+            if !self.can_resume() || !position.is_resumable() {
+                return Err(interruption);
+            }
+            stream = Box::pin(self.resume(&position)).await?;
+        }
+    }
+
+    /// Reads a stream until the answer to a request; `None` if the stream ends before.
+    async fn read_until_answer(
+        &self,
+        id: u64,
+        events: &mut SseEventReader,
+        client: &dyn Client,
+    ) -> Result<Option<UpstreamResult>, TransportError> {
+        while let Some(message) = events.next_message().await? {
+            match message {
+                RpcMessage::Notification { method, params } => {
+                    self.handle_notification(&method, params, client)
+                }
+                RpcMessage::Request { id: server_id, method, params, .. } => {
+                    self.handle_request(Some(id), server_id, &method, params).await;
+                }
+                response @ RpcMessage::Response { .. } => return match_response(id, response).map(Some),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Handles a notification on the stream of a request.
+    fn handle_notification(&self, method: &str, params: Object, client: &dyn Client) {
+        match method {
+            method::PROGRESS => self.progress_routes.forward_progress(params),
+            method::LOG => client.notify(ClientNotification::Log(params)),
+            method::CANCELLED => self.server_requests.handle_cancellation(&params),
+            method::ELICIT_COMPLETE => self.server_requests.url_elicitations.complete(params),
+            method if method::OWN_NOTIFICATIONS.contains(&method) => {}
+            method => client.notify(ClientNotification::Other { method: method.into(), params }),
+        }
+    }
+
+    /// Resumes the stream of a request after the delay that the server has set.
+    async fn resume(&self, position: &StreamPosition) -> Result<Incoming, TransportError> {
+        let (mut wait, mut attempts_left) = (position.retry_delay(), MAX_RESUME_ATTEMPTS);
+        loop {
+            sleep(wait).await;
+            attempts_left -= 1;
+            match self.open_stream_from(position).await {
+                Ok(stream) => return Ok(stream),
+                Err(error) if attempts_left > 0 && is_temporary(&error) => wait *= 2,
+                Err(TransportError::SessionExpired) => return Err(TransportError::SessionLost),
+                Err(error) => return Err(TransportError::Interrupted(error.into())),
+            }
+        }
+    }
+
+    async fn open_stream_from(&self, position: &StreamPosition) -> Result<Incoming, TransportError> {
+        let request = self.build_request(Method::GET, Bytes::new(), position.headers()).await?;
+        let (head, response) = self.endpoint.client().send(request).await?.into_parts();
+        self.stream_of(head.status, &head.headers, response).await
+    }
+
+    async fn stream_of(
+        &self,
+        status: StatusCode,
+        headers: &HeaderMap,
+        response: Incoming,
+    ) -> Result<Incoming, TransportError> {
+        // Id 0 is never used, so that no body counts as an answer.
+        match self.read_body(0, status, headers, response, &self.budget).await? {
+            HttpResponseBody::Stream(stream) => Ok(stream),
+            HttpResponseBody::Json(_) => Err(TransportError::Malformed("not a stream".to_owned())),
+        }
+    }
+
+    async fn handle_request(&self, call_id: Option<u64>, id: RequestId, method: &str, params: Object) {
+        if let Some(response) = self.server_requests.handle_request(call_id, id, method, params) {
+            Box::pin(self.respond(response)).await;
+        }
+    }
+}
+
+/// True if the server may accept the request later. A conflict means that it has not noticed the end of the old stream
+/// yet.
+fn is_temporary(error: &TransportError) -> bool {
+    match error {
+        TransportError::Unreachable(_) | TransportError::Broken(_) => true,
+        TransportError::Status(status) => {
+            *status == StatusCode::CONFLICT || status.is_server_error() || is_transient(*status)
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,111 @@
+//! Batches of messages, which exist in revision 2025-03-26 only (2025-03-26, basic, batching).
+
+use std::any::Any;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::future::join_all;
+use tokio::sync::mpsc;
+use toolyard_core::{Caller, Json};
+
+use crate::server::interaction::request_client::RequestClient;
+use crate::server::notify::notification_sink::NotificationSink;
+use crate::server::session::legacy_client::LegacyClient;
+use crate::server::{McpFrontend, McpRequest, RequestContext};
+use crate::wire::error::INVALID_REQUEST;
+use crate::wire::{ProtocolEra, ProtocolRevision, RpcError, RpcMessage, message, method};
+
+/// Maximum number of messages in a batch. Its requests run concurrently.
+const MAX_MESSAGES: usize = 100;
+
+/// True if a text looks like a batch. Only some clients may send one: see [`is_batch`].
+pub(super) fn is_array(text: &[u8]) -> bool {
+    text.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[')
+}
+
+/// True if a text is a batch of a client that may send one.
+pub(super) fn is_batch(text: &[u8], peer: &LegacyClient) -> bool {
+    is_array(text) && peer.revision() == ProtocolRevision::V2025_03_26
+}
+
+/// Splits a batch into its messages.
+///
+/// # Errors
+/// When the batch is empty or too large.
+pub(super) fn split(text: Bytes) -> Result<Vec<Bytes>, RpcError> {
+    let refuse = |problem: &'static str| RpcError::new(INVALID_REQUEST, problem);
+    let items = Json::parse(text).and_then(|batch| batch.to_items());
+    let items = items.map_err(|_| refuse("Invalid request: the batch is not a JSON array"))?;
+    match items.len() {
+        1..=MAX_MESSAGES => Ok(items.iter().map(Json::bytes).collect()),
+        0 => Err(refuse("Invalid request: the batch is empty")),
+        _ => Err(refuse("Invalid request: the batch has more than 100 messages")),
+    }
+}
+
+/// The sender of a batch.
+pub(super) struct BatchContext {
+    pub(super) frontend: Arc<McpFrontend>,
+    pub(super) peer: Arc<LegacyClient>,
+    pub(super) caller: Caller,
+    pub(super) origin: Option<Arc<dyn Any + Send + Sync>>,
+    /// Queue of notifications and requests to the client, if it accepts a stream.
+    pub(super) queue: Option<mpsc::Sender<Bytes>>,
+}
+
+/// Handles the messages of a batch and returns the responses, each in pieces.
+pub(super) async fn answer(context: BatchContext, messages: Vec<Bytes>) -> Vec<Vec<Bytes>> {
+    let each = messages.into_iter().map(|text| answer_one(&context, text));
+    join_all(each).await.into_iter().flatten().collect()
+}
+
+/// Joins the responses into one text.
+pub(super) fn join(responses: Vec<Vec<Bytes>>) -> Vec<Bytes> {
+    let mut pieces = vec![Bytes::from_static(b"[")];
+    for response in responses {
+        if pieces.len() > 1 {
+            pieces.push(Bytes::from_static(b","));
+        }
+        pieces.extend(response);
+    }
+    pieces.push(Bytes::from_static(b"]"));
+    pieces
+}
+
+async fn answer_one(context: &BatchContext, text: Bytes) -> Option<Vec<Bytes>> {
+    match RpcMessage::parse(text) {
+        Ok(RpcMessage::Request { id, method, .. }) if method == method::INITIALIZE => {
+            let error =
+                RpcError::new(INVALID_REQUEST, "Invalid request: `initialize` is not allowed in a batch");
+            Some(message::response(Some(&id), Err(error)))
+        }
+        Ok(RpcMessage::Request { id, method, params, meta }) => {
+            answer_request(context, McpRequest { id, method, params, meta }).await
+        }
+        Ok(RpcMessage::Notification { method, params }) => {
+            context.frontend.handle_notification(&context.peer, &context.caller, &method, &params);
+            None
+        }
+        Ok(RpcMessage::Response { id, answer }) => {
+            context.peer.outbound_requests.complete(id.as_ref(), answer);
+            None
+        }
+        Err(bad) => Some(message::response(bad.id.as_ref(), Err(bad.error))),
+    }
+}
+
+async fn answer_request(context: &BatchContext, request: McpRequest) -> Option<Vec<Bytes>> {
+    let BatchContext { frontend, peer, caller, origin, queue } = context;
+    let queue = NotificationSink::new(&request.meta, queue.clone(), &frontend.budget);
+    let sender = RequestContext {
+        era: ProtocolEra::Legacy,
+        caller: caller.clone(),
+        origin: origin.clone(),
+        client: RequestClient::legacy(Some(peer), queue, frontend.limits.ask_timeout),
+        peer: Some(peer.clone()),
+        questions: None,
+    };
+    let id = request.id.clone();
+    let answer = peer.requests.run(&id, frontend.clone().answer(request, sender)).await?;
+    Some(message::response(Some(&id), answer))
+}
