@@ -24,10 +24,10 @@ use anyhow::{Context, ensure};
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use tokio::runtime::Runtime;
+use xtask_support::builds::{path_or_build, sibling_program};
 
 use self::fault::ServerFault;
 use self::hostile::{AttackStrength, HostileAttack};
-use crate::builds::{path_or_build, sibling_program};
 
 /// A faulty server or a hostile client beside good servers and clients.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn threat_model_names_every_attack() {
-        let text = std::fs::read_to_string(crate::root().join("docs/security.md")).unwrap();
+        let text = std::fs::read_to_string(xtask_support::root().join("docs/security.md")).unwrap();
         let spans = text.split('`').filter_map(|span| span.strip_prefix("cargo xtask arena --only "));
         let documented: Vec<&str> = spans.collect();
         for attack in HostileAttack::value_variants() {

@@ -166,7 +166,7 @@ pub(crate) fn run(args: BenchArgs) -> anyhow::Result<()> {
     }
     // The load generator and the upstream are in this binary: a debug build would distort the measurement.
     if cfg!(debug_assertions) && !args.quick {
-        return crate::builds::rerun_optimised();
+        return xtask_support::builds::rerun_optimised();
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(measure(&args))

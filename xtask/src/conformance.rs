@@ -15,10 +15,11 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, bail};
+use xtask_support::builds::sibling_program;
+use xtask_support::peers::PeerSoftware;
+use xtask_support::process::{self, LaunchedProcess};
 
-use crate::builds::sibling_program;
-use crate::peers::{KubernetesApiServer, PeerSoftware};
-use crate::process::{self, LaunchedProcess};
+use crate::peers::{self, KubernetesApiServer};
 use report::ConformanceReport;
 
 pub(crate) use drive::{DriveArgs, drive};
@@ -98,7 +99,7 @@ pub(crate) fn run(args: &ConformanceArgs) -> anyhow::Result<()> {
 /// Runs the suite with the latest build.
 pub(crate) fn check(subject: ConformanceSubject<'_>) -> anyhow::Result<()> {
     let peers = match subject {
-        ConformanceSubject::Fixture => PeerSoftware::prepare(KubernetesApiServer::Skip)?,
+        ConformanceSubject::Fixture => peers::prepare(KubernetesApiServer::Skip)?,
         ConformanceSubject::Gateway
         | ConformanceSubject::Sdk
         | ConformanceSubject::Client
@@ -111,7 +112,7 @@ pub(crate) fn check(subject: ConformanceSubject<'_>) -> anyhow::Result<()> {
         ConformanceSubject::Client => "client",
         ConformanceSubject::Url(_) => "url",
     };
-    let work = crate::root().join("target/conformance").join(folder);
+    let work = xtask_support::root().join("target/conformance").join(folder);
     // The report would count results of an earlier run.
     let _ = std::fs::remove_dir_all(&work);
     std::fs::create_dir_all(&work).with_context(|| format!("create {}", work.display()))?;
@@ -235,7 +236,7 @@ fn run_suite(
     suite.arg("--output-dir").arg(results);
     if let ExpectedFailures::Listed = expect {
         let file = format!("fixtures/conformance/expected-failures-{set}.yaml");
-        suite.arg("--expected-failures").arg(crate::root().join(file));
+        suite.arg("--expected-failures").arg(xtask_support::root().join(file));
     }
     verdict(&mut suite)
 }

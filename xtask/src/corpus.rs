@@ -15,11 +15,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, ensure};
+use xtask_support::process;
 
 use self::convert::ConversionSummary;
 use self::documents::{CorpusDocument, DocumentCorpus};
 use self::judge::JudgeVerdict;
-use crate::process;
 
 /// Variable with the folder of the documents.
 const CORPORA_VARIABLE: &str = "TOOLYARD_CORPORA";
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &CorpusArgs) -> anyhow::Result<()> {
     }
     let Some(corpora) = corpora()? else { return Ok(()) };
     if cfg!(debug_assertions) {
-        return crate::builds::rerun_optimised();
+        return xtask_support::builds::rerun_optimised();
     }
     convert_and_judge(args, &corpora)
 }
@@ -70,7 +70,7 @@ pub(crate) fn run(args: &CorpusArgs) -> anyhow::Result<()> {
 /// As [`run`], for `cargo xtask test`.
 pub(crate) fn check() -> anyhow::Result<()> {
     match corpora()? {
-        Some(_) => process::run(Command::new(crate::builds::build_optimised()?).arg("corpus")),
+        Some(_) => process::run(Command::new(xtask_support::builds::build_optimised()?).arg("corpus")),
         None => Ok(()),
     }
 }
@@ -107,7 +107,8 @@ fn convert_and_judge(args: &CorpusArgs, corpora: &Path) -> anyhow::Result<()> {
     let page = report::page(&all);
     println!("{page}\n{}", report::findings(&all));
     if args.write {
-        std::fs::write(crate::root().join("docs/openapi-corpus.md"), &page).context("write the table")?;
+        std::fs::write(xtask_support::root().join("docs/openapi-corpus.md"), &page)
+            .context("write the table")?;
     }
     goals::ensure_met(&all)
 }

@@ -8,15 +8,12 @@
 
 mod arena;
 mod bench;
-mod builds;
 mod client;
 mod conformance;
 mod corpus;
 mod fuzz;
 mod matrix;
-mod measure;
 mod peers;
-mod process;
 mod reference;
 mod retrieval;
 mod slowest_tests;
@@ -25,10 +22,8 @@ mod system;
 mod test;
 mod tidy;
 
-use std::ffi::OsString;
-use std::path::Path;
-
 use clap::Parser;
+use xtask_support::process;
 
 /// Commands for developing Toolyard
 #[derive(Parser)]
@@ -59,15 +54,10 @@ enum XtaskCommand {
     /// Exercise a server through a gateway, as the client of the conformance suite
     #[command(hide = true)]
     Drive(conformance::DriveArgs),
-    /// Execute another program, which ends with the parent of this one
-    #[command(hide = true)]
-    Launch {
-        #[arg(last = true, required = true)]
-        command: Vec<OsString>,
-    },
 }
 
 fn main() -> anyhow::Result<()> {
+    process::exec_if_launcher()?;
     match XtaskCommand::parse() {
         XtaskCommand::Test(args) => test::run(&args),
         XtaskCommand::PeerSoftware => peers::run(),
@@ -81,12 +71,5 @@ fn main() -> anyhow::Result<()> {
         XtaskCommand::Corpus(args) => corpus::run(&args),
         XtaskCommand::Retrieval(args) => retrieval::run(&args),
         XtaskCommand::Drive(args) => conformance::drive(&args),
-        XtaskCommand::Launch { command } => process::exec_program(&command),
     }
-}
-
-/// The repository's root: the folder above this package's.
-fn root() -> &'static Path {
-    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
-    package.parent().unwrap_or(package)
 }

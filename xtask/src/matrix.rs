@@ -22,10 +22,10 @@ use futures_util::stream::{self, StreamExt};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::time::timeout;
+use xtask_support::builds::{log_tail, sibling_program};
+use xtask_support::peers::PeerSoftware;
+use xtask_support::process::{self, LaunchedProcess};
 
-use crate::builds::{log_tail, sibling_program};
-use crate::peers::PeerSoftware;
-use crate::process::{self, LaunchedProcess};
 use client::{ClientKind, GatewayAccess, MatrixClient, MatrixTransport, McpRevision};
 use feature::McpFeature;
 use server::{MatrixServer, SERVERS, ServerSpec};
@@ -83,7 +83,7 @@ pub(crate) fn check() -> anyhow::Result<()> {
 }
 
 fn matrix_path() -> PathBuf {
-    crate::root().join("docs/matrix.md")
+    xtask_support::root().join("docs/matrix.md")
 }
 
 fn page(tables: &[MatrixTable]) -> String {

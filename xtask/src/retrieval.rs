@@ -17,10 +17,10 @@ use std::sync::Arc;
 
 use anyhow::{Context, ensure};
 use toolyard_rank::SearchLexicon;
+use xtask_support::process;
 
 use self::rankers::RankerComparison;
 use self::timing::RetrievalTiming;
-use crate::process;
 
 /// Variable with the folder of the sets.
 const CORPORA_VARIABLE: &str = "TOOLYARD_CORPORA";
@@ -40,7 +40,7 @@ pub(crate) struct RetrievalArgs {
 pub(crate) fn run(args: &RetrievalArgs) -> anyhow::Result<()> {
     let Some(corpora) = corpora()? else { return Ok(()) };
     if cfg!(debug_assertions) {
-        return crate::builds::rerun_optimised();
+        return xtask_support::builds::rerun_optimised();
     }
     measure(args, &corpora)
 }
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &RetrievalArgs) -> anyhow::Result<()> {
 /// As [`run`], for `cargo xtask test`.
 pub(crate) fn check() -> anyhow::Result<()> {
     match corpora()? {
-        Some(_) => process::run(Command::new(crate::builds::build_optimised()?).arg("retrieval")),
+        Some(_) => process::run(Command::new(xtask_support::builds::build_optimised()?).arg("retrieval")),
         None => Ok(()),
     }
 }
@@ -85,7 +85,7 @@ fn measure(args: &RetrievalArgs, corpora: &Path) -> anyhow::Result<()> {
     }
     println!("{page}");
     if args.write {
-        std::fs::write(crate::root().join("docs/retrieval.md"), &page).context("write the page")?;
+        std::fs::write(xtask_support::root().join("docs/retrieval.md"), &page).context("write the page")?;
     }
     goals::ensure_met(&all)
 }

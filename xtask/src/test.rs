@@ -6,13 +6,16 @@
 
 use std::process::Command;
 
+use xtask_support::peers::PeerSoftware;
+use xtask_support::process;
+
 use crate::arena;
 use crate::conformance::{self, ConformanceSubject};
 use crate::corpus;
 use crate::fuzz;
 use crate::matrix;
-use crate::peers::{KubernetesApiServer, PeerSoftware};
-use crate::process;
+
+use crate::peers::{self, KubernetesApiServer};
 use crate::retrieval;
 use crate::slowest_tests;
 use crate::stages::StageTimes;
@@ -65,7 +68,7 @@ fn run_rest(stages: &mut StageTimes) -> anyhow::Result<()> {
 /// Installs what the machine lacks, and builds the workspace.
 fn prepare(stages: &mut StageTimes, kubernetes: KubernetesApiServer) -> anyhow::Result<PeerSoftware> {
     stages.run("system packages", system::install)?;
-    let peers = stages.run("peers", || PeerSoftware::prepare(kubernetes))?;
+    let peers = stages.run("peers", || peers::prepare(kubernetes))?;
     stages.run("build", || process::run(cargo(&peers).args(["build", "--workspace", "--all-targets"])))?;
     Ok(peers)
 }

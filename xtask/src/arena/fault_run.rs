@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use rustix::process::Signal;
 use tokio::time::timeout;
+use xtask_support::measure::{ProcessMemory, cpu_time_of, memory_of};
+use xtask_support::process::START_LIMIT;
 
 use super::ArenaPlan;
 use super::fault::ServerFault;
 use super::fault_test_bed::{FAULTY, FaultTestBed, GatewayProcess, good_tools};
 use super::load::{CallTally, LoadClients, await_answer, call_all};
 use super::status::{await_ready, kill_repeatedly};
-use crate::measure::{ProcessMemory, cpu_time_of, memory_of};
-use crate::process::START_LIMIT;
 
 /// Maximum time until a handler has recovered. The gateway's longest delay between two attempts is half of it.
 pub(super) const RECOVERY_LIMIT: Duration = Duration::from_secs(60);

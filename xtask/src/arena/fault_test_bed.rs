@@ -13,14 +13,14 @@ use clap::ValueEnum;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use xtask_support::builds::{log_tail, sibling_program};
+use xtask_support::measure;
+use xtask_support::process::{LaunchedProcess, START_LIMIT};
 
 use super::fault::ServerFault;
 use super::load::await_answer;
 use super::peer::{PeerTransport, RESPONSE_LIMIT, record_occurrence};
-use crate::builds::{log_tail, sibling_program};
 use crate::client::McpEra;
-use crate::measure;
-use crate::process::{LaunchedProcess, START_LIMIT};
 
 /// The good servers: both transports, both eras.
 const GOOD_SERVERS: [(PeerTransport, McpEra); 9] = [

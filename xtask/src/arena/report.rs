@@ -87,7 +87,7 @@ pub(super) fn mib(kibibytes: u64) -> String {
 pub(super) mod tests {
     use super::*;
     use crate::arena::fault::ServerFault;
-    use crate::measure::ProcessMemory;
+    use xtask_support::measure::ProcessMemory;
 
     pub(in crate::arena) fn tally(sent: usize, answered: usize) -> CallTally {
         let failed = [("timeout".to_owned(), sent - answered)].into_iter().filter(|(_, times)| *times > 0);

@@ -6,15 +6,15 @@ use std::process::{ChildStdin, ChildStdout, Stdio};
 
 use anyhow::{Context, ensure};
 use serde::{Deserialize, Serialize};
+use xtask_support::builds::path_or_build;
+use xtask_support::measure::{child_memory_shares, cpu_time_with_ended_children};
+use xtask_support::process::LaunchedProcess;
 
 use super::BenchPlan;
 use super::report::{BenchReport, show};
 use super::sample::median;
 use super::table::{number, table, text};
 use super::targets::TargetFactory;
-use crate::builds::path_or_build;
-use crate::measure::{child_memory_shares, cpu_time_with_ended_children};
-use crate::process::LaunchedProcess;
 
 /// The language of a function.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]
@@ -151,7 +151,7 @@ struct FunctionCaller {
 
 impl FunctionCaller {
     fn start(program: &std::path::Path) -> anyhow::Result<FunctionCaller> {
-        let folder = crate::root().join("fixtures/functions/echo");
+        let folder = xtask_support::root().join("fixtures/functions/echo");
         let (process, stdin, stdout) =
             LaunchedProcess::launch_with_pipes(program, &[folder.as_os_str()], Stdio::inherit())?;
         Ok(FunctionCaller { process, stdin, lines: BufReader::new(stdout).lines() })

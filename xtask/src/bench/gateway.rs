@@ -6,12 +6,15 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use anyhow::Context;
+use xtask_support::builds::log_tail;
+use xtask_support::process::LaunchedProcess;
+use xtask_support::system::{self, SystemPackage};
 
 use super::rest;
 use super::targets::{BenchTarget, TargetFactory, TargetKind};
-use crate::builds::log_tail;
-use crate::process::LaunchedProcess;
-use crate::system;
+
+/// Counts instructions.
+const VALGRIND: SystemPackage = ("command -v valgrind", &["valgrind"]);
 
 /// The settings of a gateway.
 #[derive(Clone, Copy)]
@@ -63,7 +66,7 @@ impl TargetFactory {
         setup: &GatewaySetup,
         counts: &Path,
     ) -> anyhow::Result<BenchTarget> {
-        system::install_valgrind()?;
+        system::install_packages(&[VALGRIND])?;
         let file = format!("--callgrind-out-file={}", counts.display());
         let valgrind = ["valgrind", "--quiet", "--tool=callgrind", &file];
         self.gateway_with_runner(&valgrind.map(OsStr::new), upstream, setup).await

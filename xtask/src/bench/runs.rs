@@ -3,6 +3,8 @@
 
 use std::time::Instant;
 
+use xtask_support::measure::memory;
+
 use super::difference::{LayerCostRow, OperationCostRow};
 use super::gateway::GatewaySetup;
 use super::load::{BenchLoad, RequestKind, first_list};
@@ -11,7 +13,6 @@ use super::sample::{LoadSample, SampleRounds, median};
 use super::targets::{BenchTarget, TargetFactory, TargetKind};
 use super::{BenchPlan, BenchSection, functions, instructions, libraries, openapi, operation};
 use crate::client::McpEra;
-use crate::measure::memory;
 
 pub(super) const IN_FLIGHT: [usize; 3] = [1, 16, 64];
 pub(super) const ERAS: [McpEra; 2] = [McpEra::Legacy, McpEra::Modern];

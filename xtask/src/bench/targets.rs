@@ -11,13 +11,13 @@ use anyhow::{Context, ensure};
 use clap::ValueEnum;
 use serde::Serialize;
 use tempfile::TempDir;
+use xtask_support::builds::{path_or_build, sibling_program};
+use xtask_support::process::{LaunchedProcess, START_LIMIT};
+use xtask_support::system;
 
 use super::gateway::GatewaySetup;
 use super::{BenchBinaries, BenchPlan, load, nginx};
-use crate::builds::{path_or_build, sibling_program};
 use crate::client::{McpConnection, McpEra};
-use crate::process::{LaunchedProcess, START_LIMIT};
-use crate::system;
 
 /// The server between the load and the upstream.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]
@@ -150,7 +150,7 @@ impl TargetFactory {
         nginx_workers: usize,
     ) -> anyhow::Result<TargetFactory> {
         if plan.kinds.contains(&TargetKind::Nginx) {
-            system::install_nginx()?;
+            system::install_packages(&[system::NGINX])?;
         }
         let gateway = match plan.measures_gateways() {
             true => {

@@ -4,11 +4,11 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{anyhow, bail};
+use xtask_support::builds;
+use xtask_support::peers::PeerSoftware;
 
 use super::report::ConformanceReport;
 use super::{SuiteVerdict, verdict};
-use crate::builds;
-use crate::peers::PeerSoftware;
 
 /// A scenario, and its requirement sets.
 const SCENARIOS: [(&str, &[&str]); 11] = [

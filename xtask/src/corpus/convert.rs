@@ -12,9 +12,9 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use toolyard_openapi::operation::{BodyContent, OpenApiOperation, RequestBody};
 use toolyard_openapi::{DescribedOperation, DescriptionSources, ReadOptions, read};
+use xtask_support::{measure, process};
 
 use super::documents::CorpusDocument;
-use crate::{measure, process};
 
 /// The first line: a summary of the conversion.
 #[derive(Debug, Default, Serialize, Deserialize)]

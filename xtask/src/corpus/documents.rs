@@ -5,8 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context, ensure};
 use tempfile::TempDir;
-
-use crate::process;
+use xtask_support::process;
 
 /// The largest document, of 20 MB. It has as many operations as all others together, and would hide their results.
 const GRAPH: &str = "microsoft.com-graph";

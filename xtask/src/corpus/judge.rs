@@ -6,10 +6,10 @@ use std::process::Command;
 use anyhow::Context;
 use serde::Deserialize;
 use serde_json::json;
+use xtask_support::peers::PeerSoftware;
+use xtask_support::process;
 
 use super::documents::CorpusDocument;
-use crate::peers::PeerSoftware;
-use crate::process;
 
 /// The verdict of the judge on one document.
 #[derive(Debug, Default, Deserialize)]
@@ -50,7 +50,7 @@ pub(super) fn run_judge(
     let all = documents.iter().zip(lines);
     let all = all.map(|(document, lines)| json!({"document": document.root, "made": lines}));
     std::fs::write(&cases, json!(all.collect::<Vec<_>>()).to_string()).context("write the cases")?;
-    let judge = crate::root().join("fixtures/openapi-judge/judge.py");
+    let judge = xtask_support::root().join("fixtures/openapi-judge/judge.py");
     process::run(Command::new(PeerSoftware::installed()?.python()).arg(judge).arg(&cases).arg(&verdicts))?;
     let text = std::fs::read_to_string(&verdicts).context("read the verdicts")?;
     serde_json::from_str(&text).context("read the verdicts")

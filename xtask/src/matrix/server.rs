@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use serde_json::{Value, json};
+use xtask_support::builds::sibling_program;
+use xtask_support::peers::PeerSoftware;
+use xtask_support::process::{LaunchedProcess, START_LIMIT};
 
 use super::client::{MatrixTransport, McpRevision};
 use super::script::{EVERYTHING, FIXTURE, FeatureScript};
 use super::tap::TrafficTap;
-use crate::builds::sibling_program;
-use crate::peers::PeerSoftware;
-use crate::process::{LaunchedProcess, START_LIMIT};
 
 /// The software of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -187,7 +187,7 @@ fn python_path(peers: &PeerSoftware) -> std::path::PathBuf {
 }
 
 fn fixture_path() -> String {
-    crate::root().join("fixtures/matrix/server.py").to_string_lossy().into_owned()
+    xtask_support::root().join("fixtures/matrix/server.py").to_string_lossy().into_owned()
 }
 
 fn everything_command(peers: &PeerSoftware) -> String {

@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 use rustix::process::{Signal, kill_process};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
+use xtask_support::measure::{cpu_time_of, memory_of};
+use xtask_support::process::pid_of;
 
 use super::attacks::{AttackTarget, HostileClients};
 use super::good_client::{GoodClient, GoodClientTally};
 use super::report::IDLE_MEMORY_LIMIT;
 use super::test_bed::AttackTestBed;
 use super::{AttackStrength, HostileAttack};
-use crate::measure::{cpu_time_of, memory_of};
-use crate::process::pid_of;
 
 /// Memory in KiB beyond which a gateway is killed, to protect the machine.
 const KILL_LIMIT: u64 = 1 << 20;

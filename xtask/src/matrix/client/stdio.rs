@@ -7,11 +7,11 @@ use std::process::ChildStdin;
 
 use anyhow::Context;
 use serde_json::Value;
+use xtask_support::builds::sibling_program;
+use xtask_support::process::LaunchedProcess;
 
 use super::GatewayAccess;
 use super::link::{InboxMessage, LinkInbox, MessageOrigin};
-use crate::builds::sibling_program;
-use crate::process::LaunchedProcess;
 
 pub(super) struct StdioLink {
     input: ChildStdin,

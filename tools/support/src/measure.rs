@@ -13,17 +13,17 @@ use rustix::param::clock_ticks_per_second;
 ///
 /// The sum over living threads, in nanoseconds; `utime` and `stime` include ended threads, but only in steps of 10
 /// ms. The threads of the measured servers live as long as their process.
-pub(crate) fn cpu_time(pid: u32) -> Duration {
+pub fn cpu_time(pid: u32) -> Duration {
     cpu_time_of(&process_tree(pid))
 }
 
 /// CPU time that these processes have used.
-pub(crate) fn cpu_time_of(pids: &[u32]) -> Duration {
+pub fn cpu_time_of(pids: &[u32]) -> Duration {
     pids.iter().copied().flat_map(threads).map(|task| thread_cpu_time(&task)).sum()
 }
 
 /// CPU time of a process and its descendants, including ended ones that were waited for, in steps of 10 ms.
-pub(crate) fn cpu_time_with_ended_children(pid: u32) -> Duration {
+pub fn cpu_time_with_ended_children(pid: u32) -> Duration {
     let ticks: u64 = process_tree(pid).into_iter().filter_map(ticks).sum();
     Duration::from_secs(ticks) / u32::try_from(clock_ticks_per_second()).unwrap_or(100)
 }
@@ -37,7 +37,7 @@ fn ticks(pid: u32) -> Option<u64> {
 
 /// Memory of each child process whose command line is included, with its own descendants, in KiB. A shared page
 /// counts in proportion for each process.
-pub(crate) fn child_memory_shares(pid: u32, is_included: impl Fn(&str) -> bool) -> Vec<u64> {
+pub fn child_memory_shares(pid: u32, is_included: impl Fn(&str) -> bool) -> Vec<u64> {
     let children = process_tree(pid).into_iter().filter(|child| parent(*child) == Some(pid));
     let included = children.filter(|child| is_included(&read(&format!("/proc/{child}/cmdline"))));
     let share = |pid: u32| kibibytes(&read(&format!("/proc/{pid}/smaps_rollup")), "Pss:");
@@ -46,7 +46,7 @@ pub(crate) fn child_memory_shares(pid: u32, is_included: impl Fn(&str) -> bool) 
 
 /// Memory of a process and its descendants, in KiB.
 #[derive(Clone, Copy)]
-pub(crate) struct ProcessMemory {
+pub struct ProcessMemory {
     /// Resident memory.
     pub resident: u64,
     /// Peak resident memory; for several processes, the sum of their peaks.
@@ -54,12 +54,12 @@ pub(crate) struct ProcessMemory {
 }
 
 /// Reads the memory of a process and its descendants. Shared pages count for each process.
-pub(crate) fn memory(pid: u32) -> ProcessMemory {
+pub fn memory(pid: u32) -> ProcessMemory {
     memory_of(&process_tree(pid))
 }
 
 /// Reads the memory of these processes.
-pub(crate) fn memory_of(pids: &[u32]) -> ProcessMemory {
+pub fn memory_of(pids: &[u32]) -> ProcessMemory {
     let statuses: Vec<String> = pids.iter().map(|pid| read(&format!("/proc/{pid}/status"))).collect();
     let sum = |field| statuses.iter().map(|status| kibibytes(status, field)).sum();
     ProcessMemory { resident: sum("VmRSS:"), peak: sum("VmHWM:") }
@@ -102,7 +102,7 @@ fn kibibytes(status: &str, field: &str) -> u64 {
 }
 
 /// The processes whose command line contains this text.
-pub(crate) fn pids_with_command(text: &str) -> Vec<u32> {
+pub fn pids_with_command(text: &str) -> Vec<u32> {
     let is_named = |pid: &u32| read(&format!("/proc/{pid}/cmdline")).contains(text);
     numeric_entries("/proc").filter(is_named).collect()
 }

@@ -1,9 +1,10 @@
 //! Other programs: run to their end, or in the background.
 //!
-//! A background program ends with the xtask, even if that crashes. It is started through this binary, which asks the
-//! kernel for a signal at the death of its parent and then executes the program.
+//! A background program ends with the program that launched it, even if that crashes: it is started through a copy of
+//! that program, which asks the kernel for a signal at the death of its parent and then executes the other
+//! ([`exec_if_launcher`]).
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
@@ -16,20 +17,38 @@ use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal
 use tempfile::TempDir;
 
 /// Maximum time until a program is reachable: debug builds on a busy machine are slow.
-pub(crate) const START_LIMIT: Duration = Duration::from_secs(30);
+pub const START_LIMIT: Duration = Duration::from_secs(30);
 
 /// Maximum time until a program has ended after it was asked to.
 const END_LIMIT: Duration = Duration::from_secs(3);
 
-/// The cargo that runs this xtask, in the repository's root.
-pub(crate) fn cargo() -> Command {
+/// The first argument of a copy that executes another program.
+const LAUNCH: &str = "launch";
+
+/// Executes the program that a [`LaunchedProcess`] names. Returns if this process is not the copy that it starts.
+///
+/// This is the first statement in `main` of each program that launches others.
+pub fn exec_if_launcher() -> anyhow::Result<()> {
+    let mut args = std::env::args_os().skip(1);
+    if args.next().is_none_or(|first| first != LAUNCH) {
+        return Ok(());
+    }
+    let program = args.next().context("no program to execute")?;
+    // SIGTERM when the thread that started this process ends.
+    set_parent_process_death_signal(Some(Signal::TERM)).context("set the death signal")?;
+    let error = Command::new(&program).args(args).exec();
+    bail!("execute {}: {error}", program.display())
+}
+
+/// Returns the cargo that runs this program, in the repository's root.
+pub fn cargo() -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(crate::root());
     cargo
 }
 
 /// Runs a command to its end, without input and with its output shown.
-pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
+pub fn run(command: &mut Command) -> anyhow::Result<()> {
     let status =
         command.stdin(Stdio::null()).status().with_context(|| format!("start {}", command_line(command)))?;
     ensure!(status.success(), "{} ended with {status}", command_line(command));
@@ -37,27 +56,27 @@ pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
 }
 
 /// Runs a command to its end with its output hidden; `true` if it succeeded.
-pub(crate) fn is_successful(program: &str, args: &[&str]) -> bool {
+pub fn is_successful(program: &str, args: &[&str]) -> bool {
     let mut command = Command::new(program);
     command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
 }
 
 /// A program that runs until this value is dropped.
-pub(crate) struct LaunchedProcess {
+pub struct LaunchedProcess {
     child: Child,
     /// State folder of a gateway, separate from the user's and removed with the process.
     _state: TempDir,
 }
 
 impl LaunchedProcess {
-    /// Starts a program. The calling thread has to live as long as the xtask: the kernel watches threads.
-    pub(crate) fn launch(program: impl AsRef<OsStr>, args: &[&OsStr], stderr: Stdio) -> anyhow::Result<Self> {
+    /// Starts a program. The calling thread has to live as long as the program: the kernel watches threads.
+    pub fn launch(program: impl AsRef<OsStr>, args: &[&OsStr], stderr: Stdio) -> anyhow::Result<Self> {
         Self::start(program, args, Stdio::null(), stderr)
     }
 
     /// As [`LaunchedProcess::launch`], with pipes to its standard input and output.
-    pub(crate) fn launch_with_pipes(
+    pub fn launch_with_pipes(
         program: impl AsRef<OsStr>,
         args: &[&OsStr],
         stderr: Stdio,
@@ -76,7 +95,7 @@ impl LaunchedProcess {
     ) -> anyhow::Result<Self> {
         // Not by its path: a concurrent build may have replaced the file.
         let mut launcher = Command::new("/proc/self/exe");
-        launcher.args(["launch", "--"]).arg(&program).args(args);
+        launcher.arg(LAUNCH).arg(&program).args(args);
         let state = TempDir::new().context("create a folder for its state")?;
         launcher.env("TOOLYARD_STATE_DIR", state.path());
         let child = launcher.stdin(stdin).stdout(Stdio::piped()).stderr(stderr).spawn();
@@ -84,12 +103,13 @@ impl LaunchedProcess {
         Ok(Self { child, _state: state })
     }
 
-    pub(crate) fn pid(&self) -> u32 {
+    /// Returns the process ID.
+    pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
     /// Sends a signal and waits for the end; `None` after the limit. A program that has ended gets no signal.
-    pub(crate) fn terminate_with(&mut self, signal: Signal, limit: Duration) -> Option<ExitStatus> {
+    pub fn terminate_with(&mut self, signal: Signal, limit: Duration) -> Option<ExitStatus> {
         let started = Instant::now();
         let mut signal = Some(signal);
         loop {
@@ -108,7 +128,7 @@ impl LaunchedProcess {
 
     /// The first `http://host:port` that the program prints. Later output is read and dropped, so that the program
     /// never blocks on a full pipe.
-    pub(crate) fn printed_address(&mut self) -> anyhow::Result<SocketAddr> {
+    pub fn printed_address(&mut self) -> anyhow::Result<SocketAddr> {
         let stdout = self.child.stdout.take().context("the output of the program is already being read")?;
         let (sender, address) = mpsc::channel();
         std::thread::spawn(move || {
@@ -134,16 +154,8 @@ impl Drop for LaunchedProcess {
 }
 
 /// Converts a process ID for the kernel.
-pub(crate) fn pid_of(number: u32) -> Option<Pid> {
+pub fn pid_of(number: u32) -> Option<Pid> {
     Pid::from_raw(i32::try_from(number).ok()?)
-}
-
-/// Executes another program, which gets SIGTERM when the thread that started this process ends.
-pub(crate) fn exec_program(line: &[OsString]) -> anyhow::Result<()> {
-    let (program, args) = line.split_first().context("no program to execute")?;
-    set_parent_process_death_signal(Some(Signal::TERM)).context("set the death signal")?;
-    let error = Command::new(program).args(args).exec();
-    bail!("execute {}: {error}", program.display())
 }
 
 fn address_in(line: &str) -> Option<SocketAddr> {

@@ -8,18 +8,18 @@ use anyhow::{Context, bail, ensure};
 use serde::Deserialize;
 
 /// Runs this command again from an optimised build of itself.
-pub(crate) fn rerun_optimised() -> anyhow::Result<()> {
+pub fn rerun_optimised() -> anyhow::Result<()> {
     let error = Command::new(build_optimised()?).args(std::env::args_os().skip(1)).exec();
     bail!("cannot run the optimised build: {error}")
 }
 
 /// Builds this program with optimisation.
-pub(crate) fn build_optimised() -> anyhow::Result<PathBuf> {
+pub fn build_optimised() -> anyhow::Result<PathBuf> {
     cargo_build(&["--package", "xtask", "--bin", "xtask"])
 }
 
 /// The given path, or else the program that cargo builds for `target`.
-pub(crate) fn path_or_build(path: Option<&Path>, target: &[&str]) -> anyhow::Result<PathBuf> {
+pub fn path_or_build(path: Option<&Path>, target: &[&str]) -> anyhow::Result<PathBuf> {
     match path {
         Some(path) => path.canonicalize().with_context(|| format!("no program at {}", path.display())),
         None => cargo_build(target),
@@ -28,9 +28,9 @@ pub(crate) fn path_or_build(path: Option<&Path>, target: &[&str]) -> anyhow::Res
 
 /// A program that was built together with this one, in the same folder. This program itself may have been built again
 /// since it started; the running file is deleted then.
-pub(crate) fn sibling_program(program: &str) -> anyhow::Result<PathBuf> {
-    let xtask = std::env::current_exe().context("locate the build folder")?;
-    Ok(xtask.with_file_name(program))
+pub fn sibling_program(program: &str) -> anyhow::Result<PathBuf> {
+    let own = std::env::current_exe().context("locate the build folder")?;
+    Ok(own.with_file_name(program))
 }
 
 /// Builds a program with optimisation, and returns its path as reported by cargo. `target` has the arguments of cargo.
@@ -59,7 +59,7 @@ fn executable_in(message: &[u8]) -> Option<PathBuf> {
 }
 
 /// The last lines of a log, for an error about the process that wrote it.
-pub(crate) fn log_tail(log: &Path) -> String {
+pub fn log_tail(log: &Path) -> String {
     let text = std::fs::read_to_string(log).unwrap_or_default();
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(10)..].join("\n")
