@@ -8,7 +8,6 @@
 
 mod arena;
 mod bench;
-mod client;
 mod conformance;
 mod corpus;
 mod fuzz;

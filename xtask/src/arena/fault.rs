@@ -3,9 +3,9 @@
 use std::fmt;
 
 use clap::ValueEnum;
+use xtask_client::McpEra;
 
 use super::peer::PeerTransport;
-use crate::client::McpEra;
 
 /// The fault of the faulty server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]

@@ -13,6 +13,7 @@ use clap::ValueEnum;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use xtask_client::McpEra;
 use xtask_support::builds::{log_tail, sibling_program};
 use xtask_support::measure;
 use xtask_support::process::{LaunchedProcess, START_LIMIT};
@@ -20,7 +21,6 @@ use xtask_support::process::{LaunchedProcess, START_LIMIT};
 use super::fault::ServerFault;
 use super::load::await_answer;
 use super::peer::{PeerTransport, RESPONSE_LIMIT, record_occurrence};
-use crate::client::McpEra;
 
 /// The good servers: both transports, both eras.
 const GOOD_SERVERS: [(PeerTransport, McpEra); 9] = [

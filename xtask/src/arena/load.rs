@@ -9,8 +9,7 @@ use anyhow::Context;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{interval, sleep, timeout};
-
-use crate::client::{McpConnection, McpEra, RpcReplyError};
+use xtask_client::{McpConnection, McpEra, RpcReplyError};
 
 const ERAS: [McpEra; 2] = [McpEra::Legacy, McpEra::Modern];
 

@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use clap::ValueEnum;
 use serde_json::{Value, json};
+use xtask_client::{LEGACY, MODERN, McpEra};
 
 pub(super) use self::http::serve_http;
 use super::fault::ServerFault;
-use crate::client::{LEGACY, MODERN, McpEra};
 
 /// The transport of a server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]

@@ -9,11 +9,11 @@ use hyper::Request;
 use hyper::header::AUTHORIZATION;
 use rustix::process::{Signal, kill_process};
 use serde_json::Value;
+use xtask_client::exchange;
 use xtask_support::process::pid_of;
 
 use super::fault_test_bed::FAULTY;
 use super::peer::record_occurrence;
-use crate::client::exchange;
 
 /// Time between two kills of the same server.
 const KILL_INTERVAL: Duration = Duration::from_millis(500);

@@ -1,11 +1,11 @@
 //! Differences of CPU time: the cost of a layer, of operating features.
 
 use serde::Serialize;
+use xtask_client::McpEra;
 
 use super::report::BenchReport;
 use super::sample::{SampleRounds, median};
 use super::table::{TableCell, number, table, text};
-use crate::client::McpEra;
 
 /// The CPU time of a call without one layer of the gateway, and the saving.
 #[derive(Serialize)]

@@ -19,11 +19,11 @@ use hyper::{Method, Request, Response, StatusCode};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
+use xtask_client::{LEGACY, MODERN, SESSION_HEADER};
 
 use super::catalog::catalog;
 use super::openapi::DOCUMENT;
 use super::serve;
-use crate::client::{LEGACY, MODERN, SESSION_HEADER};
 
 const OLDER_VERSIONS: [&str; 3] = ["2025-06-18", "2025-03-26", "2024-11-05"];
 const SERVER_INFO: &str = r#"{"name":"echo","version":"1.0.0"}"#;

@@ -1,11 +1,11 @@
 //! Goals for the cost of the gateway and of the SDK. The bench reports whether they are met, and never fails for one.
 
 use serde::Serialize;
+use xtask_client::McpEra;
 
 use super::functions::{CallMode, FunctionLanguage, FunctionRow};
 use super::report::{BenchReport, CallRow, CostRatios, LibraryRow, SessionRow};
 use super::targets::{McpLibrary, TargetKind};
-use crate::client::McpEra;
 
 /// A limit and its measurement.
 #[derive(Serialize)]

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use serde::Serialize;
+use xtask_client::McpEra;
 
 use super::gateway::GatewaySetup;
 use super::load::first_list;
@@ -12,7 +13,6 @@ use super::report::{BenchReport, show};
 use super::runs::ERAS;
 use super::table::{number, table, text};
 use super::targets::{BenchTarget, TargetFactory};
-use crate::client::McpEra;
 
 /// Number of calls of the baseline run, and of further calls of the measured run.
 const CALLS: (u64, u64) = (100, 500);

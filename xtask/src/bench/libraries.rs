@@ -2,6 +2,7 @@
 
 use anyhow::Context;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use xtask_client::{IdleSession, McpConnection, McpEra};
 use xtask_support::measure::memory;
 
 use super::BenchPlan;
@@ -10,7 +11,6 @@ use super::report::{BenchReport, LibraryRow, RequestCost, SessionRow, show};
 use super::runs::{ERAS, IN_FLIGHT, baseline_of, measure_in_turns};
 use super::sample::median;
 use super::targets::{BenchTarget, McpLibrary, TargetFactory};
-use crate::client::{IdleSession, McpConnection, McpEra};
 
 /// Measures calls, then sessions.
 pub(super) async fn measure(

@@ -4,11 +4,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use futures_util::future::try_join_all;
+use xtask_client::{McpConnection, McpEra};
 use xtask_support::measure;
 
 use super::sample::LoadSample;
 use super::targets::BenchTarget;
-use crate::client::{McpConnection, McpEra};
 
 /// The load on a target.
 #[derive(Clone, Copy)]

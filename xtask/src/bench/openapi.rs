@@ -1,6 +1,7 @@
 //! An operation of an OpenAPI document as a tool, compared with the same request to its server.
 
 use serde::Serialize;
+use xtask_client::McpEra;
 
 use super::BenchPlan;
 use super::gateway::{GatewaySetup, UpstreamKind};
@@ -9,7 +10,6 @@ use super::report::{BenchReport, RequestCost, show};
 use super::runs::{IN_FLIGHT, measure_in_turns};
 use super::table::{number, table, text};
 use super::targets::TargetFactory;
-use crate::client::McpEra;
 
 /// The OpenAPI document of the upstream.
 pub(super) const DOCUMENT: &str = r#"{

@@ -1,5 +1,7 @@
 //! The cost of operating features: an API key, the audit trail, metrics and traces, one by one and together.
 
+use xtask_client::McpEra;
+
 use super::BenchPlan;
 use super::difference::OperationRow;
 use super::gateway::GatewaySetup;
@@ -8,7 +10,6 @@ use super::report::{BenchReport, show};
 use super::rest;
 use super::runs::measure_in_turns;
 use super::targets::{BenchTarget, TargetFactory};
-use crate::client::McpEra;
 
 /// The setups, each compared with the first.
 const SETUPS: [(&str, GatewaySetup); 7] = [

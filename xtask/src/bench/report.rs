@@ -4,6 +4,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use serde::Serialize;
+use xtask_client::McpEra;
 
 use super::difference::{LayerCostRow, OperationCostRow, OperationRow};
 use super::functions::FunctionRow;
@@ -14,7 +15,6 @@ use super::openapi::OpenApiRow;
 use super::sample::{LoadSample, SampleRounds, median};
 use super::table::{TableCell, number, table, text};
 use super::targets::{McpLibrary, TargetKind};
-use crate::client::McpEra;
 
 /// All figures of a run. Each is the median over the rounds.
 #[derive(Serialize)]

@@ -6,8 +6,7 @@ use anyhow::Context;
 use hyper::header::AUTHORIZATION;
 use hyper::{Method, Request};
 use serde_json::{Value, json};
-
-use crate::client::exchange;
+use xtask_client::exchange;
 
 /// Creates a key with the scopes that the bench needs. Works without a key only while there is none.
 pub(super) async fn create_key(gateway: SocketAddr) -> anyhow::Result<String> {

@@ -3,6 +3,7 @@
 
 use std::time::Instant;
 
+use xtask_client::McpEra;
 use xtask_support::measure::memory;
 
 use super::difference::{LayerCostRow, OperationCostRow};
@@ -12,7 +13,6 @@ use super::report::{BenchReport, CallRow, ListRow, MemoryRow, RequestCost, Start
 use super::sample::{LoadSample, SampleRounds, median};
 use super::targets::{BenchTarget, TargetFactory, TargetKind};
 use super::{BenchPlan, BenchSection, functions, instructions, libraries, openapi, operation};
-use crate::client::McpEra;
 
 pub(super) const IN_FLIGHT: [usize; 3] = [1, 16, 64];
 pub(super) const ERAS: [McpEra; 2] = [McpEra::Legacy, McpEra::Modern];

@@ -11,13 +11,13 @@ use anyhow::{Context, ensure};
 use clap::ValueEnum;
 use serde::Serialize;
 use tempfile::TempDir;
+use xtask_client::{McpConnection, McpEra};
 use xtask_support::builds::{path_or_build, sibling_program};
 use xtask_support::process::{LaunchedProcess, START_LIMIT};
 use xtask_support::system;
 
 use super::gateway::GatewaySetup;
 use super::{BenchBinaries, BenchPlan, load, nginx};
-use crate::client::{McpConnection, McpEra};
 
 /// The server between the load and the upstream.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]

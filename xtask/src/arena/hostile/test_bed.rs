@@ -14,6 +14,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::time::timeout;
+use xtask_client::{McpEra, exchange};
 use xtask_support::builds::log_tail;
 use xtask_support::process::{LaunchedProcess, START_LIMIT};
 
@@ -22,7 +23,6 @@ use crate::arena::fault_test_bed;
 use crate::arena::load::{LoadClient, await_answer_to};
 use crate::arena::peer::PeerTransport;
 use crate::arena::status::await_ready;
-use crate::client::{McpEra, exchange};
 
 /// The tool of the good client, and the name of its handler.
 pub(super) const TOOL: &str = "echo";

@@ -16,9 +16,9 @@ use hyper::{Method, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde_json::json;
 use tokio::net::TcpListener;
+use xtask_client::{McpEra, SESSION_HEADER};
 
 use super::{ArenaPeer, PeerRequest, ServerFault};
-use crate::client::{McpEra, SESSION_HEADER};
 
 /// Number of calls after which [`ServerFault::Expire`] drops its sessions.
 const CALLS_PER_SESSION: u64 = 10;

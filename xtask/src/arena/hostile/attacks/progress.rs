@@ -1,10 +1,10 @@
 //! Progress streams of which only the beginning is read.
 
 use serde_json::json;
+use xtask_client::{McpConnection, McpEra};
 
 use super::AttackTarget;
 use crate::arena::hostile::server;
-use crate::client::{McpConnection, McpEra};
 
 pub(in crate::arena::hostile) async fn attempt(target: &AttackTarget) -> anyhow::Result<()> {
     let stream = target.connect_with_small_buffer().await?;

@@ -1,7 +1,8 @@
 //! Sessions that are opened and abandoned.
 
+use xtask_client::{McpConnection, McpEra};
+
 use super::AttackTarget;
-use crate::client::{McpConnection, McpEra};
 
 pub(in crate::arena::hostile) async fn attempt(target: &AttackTarget) -> anyhow::Result<()> {
     for _ in 0..100 {

@@ -13,7 +13,7 @@ use hyper::{Method, StatusCode};
 use super::{McpConnection, McpEra, RESPONSE_TIMEOUT};
 
 /// An open session of the legacy era that is not used.
-pub(crate) struct IdleSession {
+pub struct IdleSession {
     headers: HeaderMap,
     last_id: u64,
     /// The stream for server messages outside of requests. It keeps its connection open.
@@ -22,12 +22,12 @@ pub(crate) struct IdleSession {
 
 impl McpConnection {
     /// Closes the connection and leaves the session open.
-    pub(crate) fn into_idle(self) -> IdleSession {
+    pub fn into_idle(self) -> IdleSession {
         IdleSession { headers: self.headers, last_id: self.last_id, stream: None }
     }
 
     /// Opens the session's own stream, and leaves both open.
-    pub(crate) async fn listen(mut self) -> anyhow::Result<IdleSession> {
+    pub async fn listen(mut self) -> anyhow::Result<IdleSession> {
         let request = self.http(Method::GET, Bytes::new())?;
         let answer = tokio::time::timeout(RESPONSE_TIMEOUT, self.send(request)).await;
         let (head, stream) = answer.context("no stream in time")??.into_parts();
@@ -43,7 +43,7 @@ impl McpConnection {
 
 impl IdleSession {
     /// Resumes the session on a new connection. Errors if its stream was closed meanwhile.
-    pub(crate) async fn resume(mut self, address: SocketAddr) -> anyhow::Result<McpConnection> {
+    pub async fn resume(mut self, address: SocketAddr) -> anyhow::Result<McpConnection> {
         while let Some(frame) = self.stream.as_mut().and_then(|stream| stream.frame().now_or_never()) {
             frame.context("the server closed the stream")??;
         }

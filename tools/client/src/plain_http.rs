@@ -15,7 +15,7 @@ use tokio::net::TcpStream;
 ///
 /// # Errors
 /// Errors with the body if the status is not a success.
-pub(crate) async fn exchange(
+pub async fn exchange(
     address: SocketAddr,
     request: Builder,
     body: impl Into<Bytes>,

@@ -25,16 +25,16 @@ use tokio::net::TcpStream;
 
 use self::reply::{CallReply, InitializeReply, ToolsPage, payload, result};
 
-pub(crate) use self::idle_session::IdleSession;
-pub(crate) use self::plain_http::exchange;
-pub(crate) use self::reply::RpcReplyError;
+pub use self::idle_session::IdleSession;
+pub use self::plain_http::exchange;
+pub use self::reply::RpcReplyError;
 
 /// The revision without sessions.
-pub(crate) const MODERN: &str = "2026-07-28";
+pub const MODERN: &str = "2026-07-28";
 /// The newest revision with sessions.
-pub(crate) const LEGACY: &str = "2025-11-25";
+pub const LEGACY: &str = "2025-11-25";
 /// The header with the ID of a session.
-pub(crate) const SESSION_HEADER: &str = "mcp-session-id";
+pub const SESSION_HEADER: &str = "mcp-session-id";
 const VERSION_HEADER: &str = "mcp-protocol-version";
 /// Longer than any response takes on a machine that is fit for measurements.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -42,7 +42,7 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 /// The era of the protocol.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum McpEra {
+pub enum McpEra {
     /// With a session: 2025-11-25.
     Legacy,
     /// Without: 2026-07-28.
@@ -50,7 +50,8 @@ pub(crate) enum McpEra {
 }
 
 impl McpEra {
-    pub(crate) fn name(self) -> &'static str {
+    /// Returns the name for tables and files.
+    pub fn name(self) -> &'static str {
         match self {
             McpEra::Legacy => "legacy",
             McpEra::Modern => "modern",
@@ -59,7 +60,7 @@ impl McpEra {
 }
 
 /// A connection and, in the legacy era, its session.
-pub(crate) struct McpConnection {
+pub struct McpConnection {
     sender: SendRequest<Full<Bytes>>,
     era: McpEra,
     headers: HeaderMap,
@@ -68,19 +69,21 @@ pub(crate) struct McpConnection {
 }
 
 /// Totals of a list over all its pages.
-pub(crate) struct ToolListing {
+pub struct ToolListing {
+    /// Number of tools.
     pub tools: usize,
+    /// Length of all responses.
     pub bytes: usize,
 }
 
 impl McpConnection {
     /// Connects and, in the legacy era, opens a session.
-    pub(crate) async fn open(address: SocketAddr, era: McpEra) -> anyhow::Result<McpConnection> {
+    pub async fn open(address: SocketAddr, era: McpEra) -> anyhow::Result<McpConnection> {
         McpConnection::open_with_key(address, era, None).await
     }
 
     /// As [`McpConnection::open`], with an API key.
-    pub(crate) async fn open_with_key(
+    pub async fn open_with_key(
         address: SocketAddr,
         era: McpEra,
         key: Option<&str>,
@@ -89,11 +92,7 @@ impl McpConnection {
     }
 
     /// As [`McpConnection::open_with_key`], on a connected stream.
-    pub(crate) async fn open_on(
-        stream: TcpStream,
-        era: McpEra,
-        key: Option<&str>,
-    ) -> anyhow::Result<McpConnection> {
+    pub async fn open_on(stream: TcpStream, era: McpEra, key: Option<&str>) -> anyhow::Result<McpConnection> {
         let mut connection = McpConnection::new(stream, era).await?;
         if let Some(key) = key {
             let credentials = HeaderValue::from_str(&format!("Bearer {key}"))?;
@@ -115,7 +114,7 @@ impl McpConnection {
     }
 
     /// Calls `echo` once. `unique` distinguishes the call from all others in flight.
-    pub(crate) async fn call_echo(&mut self, unique: &str) -> anyhow::Result<()> {
+    pub async fn call_echo(&mut self, unique: &str) -> anyhow::Result<()> {
         let text = echo_text(unique);
         let reply = self.call("echo", &text).await?;
         ensure!(reply == text, "sent {text:?}, received {reply:?}");
@@ -123,7 +122,7 @@ impl McpConnection {
     }
 
     /// The same as a plain HTTP request.
-    pub(crate) async fn post_echo(&mut self, unique: &str) -> anyhow::Result<()> {
+    pub async fn post_echo(&mut self, unique: &str) -> anyhow::Result<()> {
         let text = echo_text(unique);
         let mut request = self.http(Method::POST, json!({"text": text}).to_string().into())?;
         *request.uri_mut() = Uri::from_static("/v1/echo");
@@ -138,7 +137,7 @@ impl McpConnection {
     /// # Errors
     /// Errors with [`RpcReplyError`] if the response is an error; the connection stays usable. After any other error it
     /// is not.
-    pub(crate) async fn call(&mut self, tool: &str, text: &str) -> anyhow::Result<String> {
+    pub async fn call(&mut self, tool: &str, text: &str) -> anyhow::Result<String> {
         let body = self.request("tools/call", Some(tool), text_params(tool, text)).await?;
         let called: CallReply = result(&body, self.last_id, self.era)?;
         let mut texts = called.content.into_iter().map(|content| content.text.into_owned());
@@ -150,18 +149,14 @@ impl McpConnection {
 
     /// Calls a tool, and returns the response as soon as its head has arrived. The connection is not usable until the
     /// body has been read.
-    pub(crate) async fn start_call(
-        &mut self,
-        tool: &str,
-        arguments: Value,
-    ) -> anyhow::Result<Response<Incoming>> {
+    pub async fn start_call(&mut self, tool: &str, arguments: Value) -> anyhow::Result<Response<Incoming>> {
         let params = json!({"name": tool, "arguments": arguments, "_meta": {"progressToken": 1}});
         let request = self.message("tools/call", Some(tool), params)?;
         self.send(request).await
     }
 
     /// Reads all pages of the list of tools.
-    pub(crate) async fn list(&mut self) -> anyhow::Result<ToolListing> {
+    pub async fn list(&mut self) -> anyhow::Result<ToolListing> {
         let mut listing = ToolListing { tools: 0, bytes: 0 };
         let mut params = json!({});
         loop {
@@ -177,7 +172,7 @@ impl McpConnection {
     }
 
     /// Ends the session, so that the target does not keep it until it expires.
-    pub(crate) async fn close(mut self) -> anyhow::Result<()> {
+    pub async fn close(mut self) -> anyhow::Result<()> {
         if self.era == McpEra::Legacy {
             let request = self.http(Method::DELETE, Bytes::new())?;
             self.exchange(request).await?;
@@ -187,7 +182,7 @@ impl McpConnection {
 
     /// Time spent waiting for responses since the last call of this method. It excludes the client's own work, such
     /// as parsing 5,000 tools.
-    pub(crate) fn take_wait_time(&mut self) -> Duration {
+    pub fn take_wait_time(&mut self) -> Duration {
         std::mem::take(&mut self.wait_time)
     }
 

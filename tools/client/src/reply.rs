@@ -41,7 +41,7 @@ struct RpcReply<'a> {
 
 /// A JSON-RPC error.
 #[derive(Debug, Deserialize)]
-pub(crate) struct RpcReplyError {
+pub struct RpcReplyError {
     code: i64,
     message: String,
     data: Option<RpcErrorData>,
@@ -55,7 +55,7 @@ struct RpcErrorData {
 
 impl RpcReplyError {
     /// The error code of the gateway, or else of JSON-RPC.
-    pub(crate) fn kind(&self) -> String {
+    pub fn kind(&self) -> String {
         let own = self.data.as_ref().and_then(|data| data.code.clone());
         own.unwrap_or_else(|| self.code.to_string())
     }
