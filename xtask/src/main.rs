@@ -9,20 +9,21 @@
 mod arena;
 mod bench;
 mod conformance;
-mod corpus;
 mod fuzz;
 mod matrix;
 mod peers;
 mod reference;
-mod retrieval;
 mod slowest_tests;
 mod stages;
 mod system;
 mod test;
 mod tidy;
+mod tool;
 
 use clap::Parser;
 use xtask_support::process;
+
+use crate::tool::{ToolArgs, XtaskTool};
 
 /// Commands for developing Toolyard
 #[derive(Parser)]
@@ -47,9 +48,11 @@ enum XtaskCommand {
     /// Test every feature with every kind of client and server
     Matrix(matrix::MatrixArgs),
     /// Convert real OpenAPI documents to tools and judge the result
-    Corpus(corpus::CorpusArgs),
+    #[command(disable_help_flag = true)]
+    Corpus(ToolArgs),
     /// Measure the tool search on public catalogs and queries
-    Retrieval(retrieval::RetrievalArgs),
+    #[command(disable_help_flag = true)]
+    Retrieval(ToolArgs),
     /// Exercise a server through a gateway, as the client of the conformance suite
     #[command(hide = true)]
     Drive(conformance::DriveArgs),
@@ -67,8 +70,8 @@ fn main() -> anyhow::Result<()> {
         XtaskCommand::Arena(args) => arena::run(args),
         XtaskCommand::Fuzz(args) => fuzz::run(&args),
         XtaskCommand::Matrix(args) => matrix::run(&args),
-        XtaskCommand::Corpus(args) => corpus::run(&args),
-        XtaskCommand::Retrieval(args) => retrieval::run(&args),
+        XtaskCommand::Corpus(args) => XtaskTool::Corpus.exec(&args),
+        XtaskCommand::Retrieval(args) => XtaskTool::Retrieval.exec(&args),
         XtaskCommand::Drive(args) => conformance::drive(&args),
     }
 }

@@ -11,15 +11,14 @@ use xtask_support::process;
 
 use crate::arena;
 use crate::conformance::{self, ConformanceSubject};
-use crate::corpus;
 use crate::fuzz;
 use crate::matrix;
 
 use crate::peers::{self, KubernetesApiServer};
-use crate::retrieval;
 use crate::slowest_tests;
 use crate::stages::StageTimes;
 use crate::system;
+use crate::tool::XtaskTool;
 
 /// Selects the tests that start an API server of Kubernetes, in nextest's filter language.
 const CLUSTER_TESTS: &str = "package(toolyard-operator) & test(cluster::)";
@@ -55,7 +54,10 @@ fn run_main(stages: &mut StageTimes) -> anyhow::Result<()> {
     stages.run("conformance of the SDK", || conformance::check(ConformanceSubject::Sdk))?;
     stages.run("conformance of the client", || conformance::check(ConformanceSubject::Client))?;
     stages.run("feature matrix", matrix::check)?;
-    stages.run("OpenAPI corpus and retrieval", || corpus::check().and_then(|()| retrieval::check()))
+    stages.run("OpenAPI corpus and retrieval", || {
+        let no_args: [&str; 0] = [];
+        XtaskTool::Corpus.check(&no_args).and_then(|()| XtaskTool::Retrieval.check(&no_args))
+    })
 }
 
 fn run_rest(stages: &mut StageTimes) -> anyhow::Result<()> {

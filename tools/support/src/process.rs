@@ -4,7 +4,7 @@
 //! that program, which asks the kernel for a signal at the death of its parent and then executes the other
 //! ([`exec_if_launcher`]).
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
@@ -40,9 +40,14 @@ pub fn exec_if_launcher() -> anyhow::Result<()> {
     bail!("execute {}: {error}", program.display())
 }
 
-/// Returns the cargo that runs this program, in the repository's root.
+/// Returns the cargo that runs this program.
+pub fn cargo_program() -> OsString {
+    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+}
+
+/// Returns a command of the cargo that runs this program, in the repository's root.
 pub fn cargo() -> Command {
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let mut cargo = Command::new(cargo_program());
     cargo.current_dir(crate::root());
     cargo
 }

@@ -40,7 +40,7 @@ pub(super) fn ensure_met(all: &[(String, RankerComparison)]) -> anyhow::Result<(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::retrieval::figures::SetFigures;
+    use crate::figures::SetFigures;
 
     #[track_caller]
     fn check(gains: &[f64], is_reached: bool) {

@@ -2,6 +2,12 @@
 //!
 //! The sets are not part of the repository; `TOOLYARD_CORPORA` names their folder.
 
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "a developer's tool: it starts other programs and prints to the terminal"
+)]
+
 mod ablation;
 mod baseline;
 mod figures;
@@ -11,23 +17,21 @@ mod report;
 mod sets;
 mod timing;
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
+use clap::Parser;
 use toolyard_rank::SearchLexicon;
-use xtask_support::process;
+use xtask_support::CORPORA_VARIABLE;
 
 use self::rankers::RankerComparison;
 use self::timing::RetrievalTiming;
 
-/// Variable with the folder of the sets.
-const CORPORA_VARIABLE: &str = "TOOLYARD_CORPORA";
-
-/// Arguments of `cargo xtask retrieval`.
-#[derive(clap::Args)]
-pub(crate) struct RetrievalArgs {
+/// Measure the tool search on public catalogs and queries
+#[derive(Parser)]
+#[command(bin_name = "cargo xtask retrieval")]
+struct RetrievalArgs {
     /// Write the results to `docs/retrieval.md`, including those of `--ablate`
     #[arg(long)]
     write: bool,
@@ -36,33 +40,20 @@ pub(crate) struct RetrievalArgs {
     ablate: bool,
 }
 
-/// Measures in an optimised build, if the sets are available.
-pub(crate) fn run(args: &RetrievalArgs) -> anyhow::Result<()> {
-    let Some(corpora) = corpora()? else { return Ok(()) };
-    if cfg!(debug_assertions) {
-        return xtask_support::builds::rerun_optimised();
+/// Measures if the sets are available.
+fn main() -> anyhow::Result<()> {
+    let args = RetrievalArgs::parse();
+    ensure!(
+        !(args.write && cfg!(debug_assertions)),
+        "times of a debug build mean nothing: run `cargo xtask retrieval --write`"
+    );
+    match xtask_support::corpora("retrieval")? {
+        Some(corpora) => measure(&args, &corpora),
+        None => {
+            println!("skipped retrieval: {CORPORA_VARIABLE} is not set");
+            Ok(())
+        }
     }
-    measure(args, &corpora)
-}
-
-/// As [`run`], for `cargo xtask test`.
-pub(crate) fn check() -> anyhow::Result<()> {
-    match corpora()? {
-        Some(_) => process::run(Command::new(xtask_support::builds::build_optimised()?).arg("retrieval")),
-        None => Ok(()),
-    }
-}
-
-/// The folder of the sets. An unset variable skips them with a message; a missing folder is an error.
-fn corpora() -> anyhow::Result<Option<PathBuf>> {
-    let Some(folder) = std::env::var_os(CORPORA_VARIABLE).filter(|folder| !folder.is_empty()) else {
-        println!("skipped retrieval: {CORPORA_VARIABLE} is not set");
-        return Ok(None);
-    };
-    let folder = PathBuf::from(folder);
-    let sets = folder.join("retrieval");
-    ensure!(sets.is_dir(), "{CORPORA_VARIABLE}: no folder {}", sets.display());
-    Ok(Some(folder))
 }
 
 fn measure(args: &RetrievalArgs, corpora: &Path) -> anyhow::Result<()> {
@@ -75,7 +66,7 @@ fn measure(args: &RetrievalArgs, corpora: &Path) -> anyhow::Result<()> {
     let timing = RetrievalTiming::measure(corpora, &sets, &lexicon)?;
     let tools: Vec<usize> = sets.iter().map(|set| set.tools.len()).collect();
     let queries: Vec<usize> = sets.iter().map(|set| set.queries.len()).collect();
-    let mut page = include_str!("retrieval/head.md").to_owned();
+    let mut page = include_str!("head.md").to_owned();
     page += &report::comparison(&all, &tools, &queries);
     page += &report::timing(&timing);
     page += &report::goals(&all, &timing);

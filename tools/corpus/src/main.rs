@@ -5,6 +5,12 @@
 //! process of its own, which measures its memory and isolates crashes. The judge (`fixtures/openapi-judge`) is
 //! written in Python, reads the documents itself, and proves that it detects faults.
 
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "a developer's tool: it starts other programs and prints to the terminal"
+)]
+
 mod convert;
 mod documents;
 mod goals;
@@ -12,21 +18,19 @@ mod judge;
 mod report;
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context, ensure};
-use xtask_support::process;
+use clap::Parser;
+use xtask_support::CORPORA_VARIABLE;
 
 use self::convert::ConversionSummary;
 use self::documents::{CorpusDocument, DocumentCorpus};
 use self::judge::JudgeVerdict;
 
-/// Variable with the folder of the documents.
-const CORPORA_VARIABLE: &str = "TOOLYARD_CORPORA";
-
-/// Arguments of `cargo xtask corpus`.
-#[derive(clap::Args)]
-pub(crate) struct CorpusArgs {
+/// Convert real OpenAPI documents to tools and judge the result
+#[derive(Parser)]
+#[command(bin_name = "cargo xtask corpus")]
+struct CorpusArgs {
     /// Write the table to `docs/openapi-corpus.md`
     #[arg(long)]
     write: bool,
@@ -55,35 +59,23 @@ struct JudgedDocument {
     verdict: JudgeVerdict,
 }
 
-/// Converts and judges in an optimised build, if the documents are available.
-pub(crate) fn run(args: &CorpusArgs) -> anyhow::Result<()> {
+/// Converts and judges if the documents are available.
+fn main() -> anyhow::Result<()> {
+    let args = CorpusArgs::parse();
     if let Some(CorpusProcess::Convert { root, made }) = &args.process {
         return convert::run(root, made);
     }
-    let Some(corpora) = corpora()? else { return Ok(()) };
-    if cfg!(debug_assertions) {
-        return xtask_support::builds::rerun_optimised();
+    ensure!(
+        !(args.write && cfg!(debug_assertions)),
+        "times of a debug build mean nothing: run `cargo xtask corpus --write`"
+    );
+    match xtask_support::corpora("openapi")? {
+        Some(corpora) => convert_and_judge(&args, &corpora.join("openapi")),
+        None => {
+            println!("skipped the corpus: {CORPORA_VARIABLE} is not set");
+            Ok(())
+        }
     }
-    convert_and_judge(args, &corpora)
-}
-
-/// As [`run`], for `cargo xtask test`.
-pub(crate) fn check() -> anyhow::Result<()> {
-    match corpora()? {
-        Some(_) => process::run(Command::new(xtask_support::builds::build_optimised()?).arg("corpus")),
-        None => Ok(()),
-    }
-}
-
-/// The folder of the documents. An unset variable skips the corpus with a message; a missing folder is an error.
-fn corpora() -> anyhow::Result<Option<PathBuf>> {
-    let Some(folder) = std::env::var_os(CORPORA_VARIABLE).filter(|folder| !folder.is_empty()) else {
-        println!("skipped the corpus: {CORPORA_VARIABLE} is not set");
-        return Ok(None);
-    };
-    let folder = Path::new(&folder).join("openapi");
-    ensure!(folder.is_dir(), "{CORPORA_VARIABLE}: no folder {}", folder.display());
-    Ok(Some(folder))
 }
 
 fn convert_and_judge(args: &CorpusArgs, corpora: &Path) -> anyhow::Result<()> {

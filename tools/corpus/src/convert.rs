@@ -55,7 +55,7 @@ pub(super) fn convert_in_process(
     lines: &Path,
 ) -> anyhow::Result<ConversionSummary> {
     let mut child = Command::new("/proc/self/exe");
-    child.args(["corpus", "convert"]).arg(&document.root).arg(lines);
+    child.arg("convert").arg(&document.root).arg(lines);
     if let Err(error) = process::run(&mut child) {
         let summary = ConversionSummary {
             refused: Some(format!("the process: {error:#}")),

@@ -1,0 +1,56 @@
+//! The tools beside xtask, such as the bench: a package each, so that a command compiles only the tool that it runs.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use anyhow::bail;
+use xtask_support::builds::sibling_program;
+use xtask_support::process;
+
+/// A package below `tools` with a command of the same name.
+#[derive(Clone, Copy)]
+pub(crate) enum XtaskTool {
+    Corpus,
+    Retrieval,
+}
+
+/// The arguments of a tool, which it parses itself.
+#[derive(clap::Args)]
+pub(crate) struct ToolArgs {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    args: Vec<OsString>,
+}
+
+impl XtaskTool {
+    fn package(self) -> &'static str {
+        match self {
+            XtaskTool::Corpus => "xtask-corpus",
+            XtaskTool::Retrieval => "xtask-retrieval",
+        }
+    }
+
+    /// Returns `true` for tools that report times: a debug build would distort them.
+    fn is_optimised(self) -> bool {
+        match self {
+            XtaskTool::Corpus | XtaskTool::Retrieval => true,
+        }
+    }
+
+    /// Builds the tool, and continues as that program in the caller's folder.
+    pub(crate) fn exec(self, args: &ToolArgs) -> anyhow::Result<()> {
+        let mut cargo = Command::new(process::cargo_program());
+        cargo.args(["run", "--quiet", "--package", self.package(), "--manifest-path"]);
+        cargo.arg(xtask_support::root().join("Cargo.toml"));
+        if self.is_optimised() {
+            cargo.arg("--release");
+        }
+        let error = cargo.arg("--").args(&args.args).exec();
+        bail!("cannot run cargo: {error}")
+    }
+
+    /// Runs the tool of the latest build of the workspace.
+    pub(crate) fn check<A: AsRef<OsStr>>(self, args: &[A]) -> anyhow::Result<()> {
+        process::run(Command::new(sibling_program(self.package())?).args(args))
+    }
+}
