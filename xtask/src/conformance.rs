@@ -87,7 +87,16 @@ pub(crate) fn run(args: &ConformanceArgs) -> anyhow::Result<()> {
             "conformance",
         ],
         ConformanceSubject::Sdk => &["--package", "toolyard-sdk", "--example", "conformance"],
-        ConformanceSubject::Client => &["--package", "toolyard"],
+        ConformanceSubject::Client => &[
+            "--package",
+            "toolyard",
+            "--package",
+            "xtask-matrix",
+            "--bin",
+            "toolyard",
+            "--bin",
+            "xtask-matrix",
+        ],
         ConformanceSubject::Fixture | ConformanceSubject::Url(_) => &[],
     };
     if !package.is_empty() {

@@ -10,7 +10,6 @@ mod arena;
 mod bench;
 mod conformance;
 mod fuzz;
-mod matrix;
 mod peers;
 mod reference;
 mod slowest_tests;
@@ -46,7 +45,8 @@ enum XtaskCommand {
     /// Fuzz the parsers of external input
     Fuzz(fuzz::FuzzArgs),
     /// Test every feature with every kind of client and server
-    Matrix(matrix::MatrixArgs),
+    #[command(disable_help_flag = true)]
+    Matrix(ToolArgs),
     /// Convert real OpenAPI documents to tools and judge the result
     #[command(disable_help_flag = true)]
     Corpus(ToolArgs),
@@ -69,7 +69,7 @@ fn main() -> anyhow::Result<()> {
         XtaskCommand::Bench(args) => bench::run(args),
         XtaskCommand::Arena(args) => arena::run(args),
         XtaskCommand::Fuzz(args) => fuzz::run(&args),
-        XtaskCommand::Matrix(args) => matrix::run(&args),
+        XtaskCommand::Matrix(args) => XtaskTool::Matrix.exec(&args),
         XtaskCommand::Corpus(args) => XtaskTool::Corpus.exec(&args),
         XtaskCommand::Retrieval(args) => XtaskTool::Retrieval.exec(&args),
         XtaskCommand::Drive(args) => conformance::drive(&args),

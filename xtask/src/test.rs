@@ -12,7 +12,6 @@ use xtask_support::process;
 use crate::arena;
 use crate::conformance::{self, ConformanceSubject};
 use crate::fuzz;
-use crate::matrix;
 
 use crate::peers::{self, KubernetesApiServer};
 use crate::slowest_tests;
@@ -53,7 +52,7 @@ fn run_main(stages: &mut StageTimes) -> anyhow::Result<()> {
     stages.run("conformance of the gateway", || conformance::check(ConformanceSubject::Gateway))?;
     stages.run("conformance of the SDK", || conformance::check(ConformanceSubject::Sdk))?;
     stages.run("conformance of the client", || conformance::check(ConformanceSubject::Client))?;
-    stages.run("feature matrix", matrix::check)?;
+    stages.run("feature matrix", || XtaskTool::Matrix.check(&["--check"]))?;
     stages.run("OpenAPI corpus and retrieval", || {
         let no_args: [&str; 0] = [];
         XtaskTool::Corpus.check(&no_args).and_then(|()| XtaskTool::Retrieval.check(&no_args))

@@ -12,6 +12,7 @@ use xtask_support::process;
 #[derive(Clone, Copy)]
 pub(crate) enum XtaskTool {
     Corpus,
+    Matrix,
     Retrieval,
 }
 
@@ -26,6 +27,7 @@ impl XtaskTool {
     fn package(self) -> &'static str {
         match self {
             XtaskTool::Corpus => "xtask-corpus",
+            XtaskTool::Matrix => "xtask-matrix",
             XtaskTool::Retrieval => "xtask-retrieval",
         }
     }
@@ -34,6 +36,7 @@ impl XtaskTool {
     fn is_optimised(self) -> bool {
         match self {
             XtaskTool::Corpus | XtaskTool::Retrieval => true,
+            XtaskTool::Matrix => false,
         }
     }
 

@@ -2,7 +2,10 @@
 //!
 //! Each server has a gateway of its own, so that no server compensates for another; one more gateway has all servers.
 
-pub(crate) mod client;
+#![expect(clippy::print_stdout, reason = "a developer's tool: it prints to the terminal")]
+
+mod client;
+mod exercise;
 mod feature;
 mod scope;
 mod script;
@@ -17,6 +20,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
+use clap::Parser;
 use futures_util::future::join_all;
 use futures_util::stream::{self, StreamExt};
 use serde_json::{Value, json};
@@ -26,20 +30,34 @@ use xtask_support::builds::{log_tail, sibling_program};
 use xtask_support::peers::PeerSoftware;
 use xtask_support::process::{self, LaunchedProcess};
 
-use client::{ClientKind, GatewayAccess, MatrixClient, MatrixTransport, McpRevision};
-use feature::McpFeature;
-use server::{MatrixServer, SERVERS, ServerSpec};
-use table::{MatrixCell, MatrixTable};
+use crate::client::{ClientKind, GatewayAccess, MatrixClient, MatrixTransport, McpRevision};
+use crate::feature::McpFeature;
+use crate::server::{MatrixServer, SERVERS, ServerSpec};
+use crate::table::{MatrixCell, MatrixTable};
 
-/// Arguments of `cargo xtask matrix`.
-#[derive(clap::Args)]
-pub(crate) struct MatrixArgs {
+/// Test every feature with every kind of client and server
+#[derive(Parser)]
+#[command(bin_name = "cargo xtask matrix")]
+struct MatrixArgs {
     /// Write the matrix to `docs/matrix.md`
     #[arg(long)]
     write: bool,
     /// Test only servers whose name contains NAME
     #[arg(long, value_name = "NAME", conflicts_with = "write")]
     only: Option<String>,
+    /// Compare the matrix with `docs/matrix.md`, with the programs of the latest build of the workspace
+    #[arg(long, conflicts_with_all = ["write", "only"])]
+    check: bool,
+    #[command(subcommand)]
+    process: Option<MatrixProcess>,
+}
+
+/// Processes that the conformance suite starts.
+#[derive(clap::Subcommand)]
+enum MatrixProcess {
+    /// Use everything that a gateway offers
+    #[command(hide = true)]
+    Exercise(exercise::ExerciseArgs),
 }
 
 const CLIENTS: [ClientKind; 7] = [
@@ -58,8 +76,17 @@ const PARALLEL_SERVERS: usize = 4;
 /// Maximum time of one cell: longer than any that passes.
 const CELL_LIMIT: Duration = Duration::from_secs(90);
 
+fn main() -> anyhow::Result<()> {
+    process::exec_if_launcher()?;
+    match MatrixArgs::parse() {
+        MatrixArgs { process: Some(MatrixProcess::Exercise(args)), .. } => exercise::run(&args),
+        MatrixArgs { check: true, .. } => check(),
+        args => run(&args),
+    }
+}
+
 /// Builds the programs, and prints or writes the matrix.
-pub(crate) fn run(args: &MatrixArgs) -> anyhow::Result<()> {
+fn run(args: &MatrixArgs) -> anyhow::Result<()> {
     process::run(process::cargo().args(["build", "--quiet", "--workspace", "--all-targets"]))?;
     let tables = collect_tables(args.only.as_deref().unwrap_or_default())?;
     let text = page(&tables);
@@ -73,7 +100,7 @@ pub(crate) fn run(args: &MatrixArgs) -> anyhow::Result<()> {
 }
 
 /// Runs the matrix with the latest build, and compares it with the committed page.
-pub(crate) fn check() -> anyhow::Result<()> {
+fn check() -> anyhow::Result<()> {
     let tables = collect_tables("")?;
     let failures = failures(&tables);
     ensure!(failures.is_empty(), "failures in the matrix\n{}", failures.join("\n"));
@@ -87,7 +114,7 @@ fn matrix_path() -> PathBuf {
 }
 
 fn page(tables: &[MatrixTable]) -> String {
-    let head = include_str!("matrix/head.md");
+    let head = include_str!("head.md");
     head.to_owned() + &table::document(tables)
 }
 

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::calls::run_step;
 use super::lists;
-use crate::matrix::client::MatrixClient;
-use crate::matrix::script::{FeatureScript, ToolStep};
+use crate::client::MatrixClient;
+use crate::script::{FeatureScript, ToolStep};
 
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use anyhow::{Context, bail, ensure};
 use serde_json::json;
 
-use crate::matrix::client::MatrixClient;
-use crate::matrix::script::{CompletionStep, FeatureScript, ListKind, RESOURCES, TOOLS};
+use crate::client::MatrixClient;
+use crate::script::{CompletionStep, FeatureScript, ListKind, RESOURCES, TOOLS};
 
 /// Maximum number of pages of a list.
 const MAX_PAGES: usize = 1000;

@@ -6,9 +6,9 @@ use anyhow::{Context, bail, ensure};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use crate::matrix::client::{MatrixClient, RESPONSE_TIMEOUT};
-use crate::matrix::script::{FeatureScript, ToolStep};
-use crate::matrix::tap::TrafficTap;
+use crate::client::{MatrixClient, RESPONSE_TIMEOUT};
+use crate::script::{FeatureScript, ToolStep};
+use crate::tap::TrafficTap;
 
 /// Time between two checks whether a server has received a cancellation.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);

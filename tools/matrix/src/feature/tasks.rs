@@ -6,8 +6,8 @@ use anyhow::{bail, ensure};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use crate::matrix::client::{MatrixClient, text_of};
-use crate::matrix::script::ToolStep;
+use crate::client::{MatrixClient, text_of};
+use crate::script::ToolStep;
 
 /// Maximum time of a task: longer than those of these servers take.
 const TASK_LIMIT: Duration = Duration::from_secs(20);
