@@ -6,7 +6,6 @@
     reason = "a developer's tool: it starts other programs and prints to the terminal"
 )]
 
-mod arena;
 mod bench;
 mod conformance;
 mod fuzz;
@@ -41,7 +40,8 @@ enum XtaskCommand {
     /// Measure the gateway and its competitors
     Bench(bench::BenchArgs),
     /// Test the gateway with faulty servers and hostile clients
-    Arena(arena::ArenaArgs),
+    #[command(disable_help_flag = true)]
+    Arena(ToolArgs),
     /// Fuzz the parsers of external input
     Fuzz(fuzz::FuzzArgs),
     /// Test every feature with every kind of client and server
@@ -67,7 +67,7 @@ fn main() -> anyhow::Result<()> {
         XtaskCommand::Tidy => tidy::run(),
         XtaskCommand::Reference => reference::run(),
         XtaskCommand::Bench(args) => bench::run(args),
-        XtaskCommand::Arena(args) => arena::run(args),
+        XtaskCommand::Arena(args) => XtaskTool::Arena.exec(&args),
         XtaskCommand::Fuzz(args) => fuzz::run(&args),
         XtaskCommand::Matrix(args) => XtaskTool::Matrix.exec(&args),
         XtaskCommand::Corpus(args) => XtaskTool::Corpus.exec(&args),

@@ -4,12 +4,13 @@
 //! has the suites whose peer is compiled from source (the API server of Kubernetes) or that run for minutes by
 //! design (fuzzing, the arena). `.ci/run` calls both.
 
+use std::ffi::OsStr;
 use std::process::Command;
 
+use xtask_support::builds::sibling_program;
 use xtask_support::peers::PeerSoftware;
 use xtask_support::process;
 
-use crate::arena;
 use crate::conformance::{self, ConformanceSubject};
 use crate::fuzz;
 
@@ -63,7 +64,14 @@ fn run_rest(stages: &mut StageTimes) -> anyhow::Result<()> {
     let peers = prepare(stages, KubernetesApiServer::Install)?;
     stages.run("tests with Kubernetes", || nextest(&peers, CLUSTER_TESTS))?;
     stages.run("fuzzing", fuzz::check)?;
-    stages.run("arena", arena::check)
+    stages.run("arena", arena)
+}
+
+/// Runs all scenarios of the arena for a short time, with the gateway of the latest build.
+fn arena() -> anyhow::Result<()> {
+    let gateway = sibling_program("toolyard")?;
+    let size = ["--short", "--calls", "100", "--seconds", "2", "--gateway"].map(OsStr::new);
+    XtaskTool::Arena.check(&[&size[..], &[gateway.as_os_str()]].concat())
 }
 
 /// Installs what the machine lacks, and builds the workspace.

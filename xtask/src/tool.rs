@@ -11,6 +11,7 @@ use xtask_support::process;
 /// A package below `tools` with a command of the same name.
 #[derive(Clone, Copy)]
 pub(crate) enum XtaskTool {
+    Arena,
     Corpus,
     Matrix,
     Retrieval,
@@ -26,6 +27,7 @@ pub(crate) struct ToolArgs {
 impl XtaskTool {
     fn package(self) -> &'static str {
         match self {
+            XtaskTool::Arena => "xtask-arena",
             XtaskTool::Corpus => "xtask-corpus",
             XtaskTool::Matrix => "xtask-matrix",
             XtaskTool::Retrieval => "xtask-retrieval",
@@ -36,7 +38,7 @@ impl XtaskTool {
     fn is_optimised(self) -> bool {
         match self {
             XtaskTool::Corpus | XtaskTool::Retrieval => true,
-            XtaskTool::Matrix => false,
+            XtaskTool::Arena | XtaskTool::Matrix => false,
         }
     }
 

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::RESPONSE_BYTES;
 use super::attacks::arguments;
-use crate::arena::peer::{self, PeerRequest};
+use crate::peer::{self, PeerRequest};
 
 /// The tool with a schema that branches at each level.
 pub(super) const FORKS: &str = "forks";
@@ -38,13 +38,13 @@ type ServerResponse = Response<BoxBody<Bytes, Infallible>>;
 
 /// Arguments of the server.
 #[derive(clap::Args)]
-pub(in crate::arena) struct HostileServerArgs {
+pub(crate) struct HostileServerArgs {
     #[arg(long, default_value = "127.0.0.1:0")]
     listen: SocketAddr,
 }
 
 /// Serves until the process is killed.
-pub(in crate::arena) fn serve(args: &HostileServerArgs) -> anyhow::Result<()> {
+pub(crate) fn serve(args: &HostileServerArgs) -> anyhow::Result<()> {
     peer::serve_http(args.listen, answer)
 }
 

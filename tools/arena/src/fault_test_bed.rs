@@ -66,7 +66,7 @@ impl FaultTestBed {
     pub(super) fn start(fault: ServerFault, binary: &Path) -> anyhow::Result<FaultTestBed> {
         let folder = TempDir::new()?;
         // This path identifies the processes of this test bed.
-        symlink(sibling_program("xtask")?, folder.path().join("peer"))?;
+        symlink(sibling_program("xtask-arena")?, folder.path().join("peer"))?;
         let mut test_bed =
             FaultTestBed { folder, binary: binary.to_owned(), fault, servers: Vec::new(), faulty: None };
         let mut handlers = Vec::new();
@@ -202,13 +202,13 @@ pub(super) fn peer_args(transport: PeerTransport, era: McpEra, tool: &str) -> Ve
         value.map(|value| value.get_name().to_owned()).unwrap_or_default()
     };
     let (transport, era) = (name(transport.to_possible_value()), name(era.to_possible_value()));
-    ["arena", "peer", "--transport", &transport, "--era", &era, "--tool", tool].map(str::to_owned).into()
+    ["peer", "--transport", &transport, "--era", &era, "--tool", tool].map(str::to_owned).into()
 }
 
 /// Starts a server over HTTP.
 pub(super) fn launch_server(args: &[String]) -> anyhow::Result<(SocketAddr, LaunchedProcess)> {
     let args: Vec<&OsStr> = args.iter().map(OsStr::new).collect();
-    let mut server = LaunchedProcess::launch(sibling_program("xtask")?, &args, Stdio::inherit())?;
+    let mut server = LaunchedProcess::launch(sibling_program("xtask-arena")?, &args, Stdio::inherit())?;
     let address = server.printed_address().context("a server over HTTP")?;
     Ok((address, server))
 }

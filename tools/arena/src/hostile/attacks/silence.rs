@@ -6,7 +6,7 @@ use tokio::time::sleep;
 
 use super::{AttackTarget, RECONNECT_DELAY};
 
-pub(in crate::arena::hostile) async fn attempt(target: &AttackTarget) -> anyhow::Result<()> {
+pub(in crate::hostile) async fn attempt(target: &AttackTarget) -> anyhow::Result<()> {
     let mut connection = TcpStream::connect(target.gateway).await?;
     target.completed();
     let read = connection.read(&mut [0]).await;

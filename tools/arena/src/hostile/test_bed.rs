@@ -19,10 +19,10 @@ use xtask_support::builds::log_tail;
 use xtask_support::process::{LaunchedProcess, START_LIMIT};
 
 use super::{AttackStrength, HostileAttack};
-use crate::arena::fault_test_bed;
-use crate::arena::load::{LoadClient, await_answer_to};
-use crate::arena::peer::PeerTransport;
-use crate::arena::status::await_ready;
+use crate::fault_test_bed;
+use crate::load::{LoadClient, await_answer_to};
+use crate::peer::PeerTransport;
+use crate::status::await_ready;
 
 /// The tool of the good client, and the name of its handler.
 pub(super) const TOOL: &str = "echo";
@@ -58,8 +58,7 @@ impl AttackTestBed {
             McpEra::Modern,
             TOOL,
         ))?;
-        let (hostile, hostile_server) =
-            fault_test_bed::launch_server(&["arena".to_owned(), "hostile-server".to_owned()])?;
+        let (hostile, hostile_server) = fault_test_bed::launch_server(&["hostile-server".to_owned()])?;
         let handlers =
             [fault_test_bed::http_handler(TOOL, good), fault_test_bed::http_handler(HOSTILE, hostile)];
         let (file, log) = (folder.path().join("registry.yaml"), folder.path().join("gateway.log"));

@@ -7,6 +7,8 @@
 //!
 //! The attacks of hostile clients are in `hostile`.
 
+#![expect(clippy::print_stdout, reason = "a developer's tool: it prints to the terminal")]
+
 mod fault;
 mod fault_run;
 mod fault_test_bed;
@@ -21,10 +23,11 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use clap::ValueEnum;
 use clap::builder::PossibleValue;
+use clap::{Parser, ValueEnum};
 use tokio::runtime::Runtime;
-use xtask_support::builds::{path_or_build, sibling_program};
+use xtask_support::builds::path_or_build;
+use xtask_support::process;
 
 use self::fault::ServerFault;
 use self::hostile::{AttackStrength, HostileAttack};
@@ -54,9 +57,10 @@ impl ValueEnum for ArenaScenario {
     }
 }
 
-/// Arguments of `cargo xtask arena`.
-#[derive(clap::Args)]
-pub(crate) struct ArenaArgs {
+/// Test the gateway with faulty servers and hostile clients
+#[derive(Parser)]
+#[command(bin_name = "cargo xtask arena")]
+struct ArenaArgs {
     /// Run only these faults and attacks
     #[arg(long, value_enum, value_delimiter = ',', hide_default_value = true, default_values_t = SCENARIOS.clone())]
     only: Vec<ArenaScenario>,
@@ -98,7 +102,9 @@ struct ArenaPlan {
 }
 
 /// Runs the selected scenarios, prints their tables, and fails if the gateway fails one.
-pub(crate) fn run(args: ArenaArgs) -> anyhow::Result<()> {
+fn main() -> anyhow::Result<()> {
+    process::exec_if_launcher()?;
+    let args = ArenaArgs::parse();
     match args.process {
         Some(ArenaProcess::Peer(args)) => return peer::serve(args),
         Some(ArenaProcess::HostileServer(args)) => return hostile::server::serve(&args),
@@ -109,12 +115,6 @@ pub(crate) fn run(args: ArenaArgs) -> anyhow::Result<()> {
     let plan = ArenaPlan { calls: args.calls, time, strength };
     let binary = path_or_build(args.gateway.as_deref(), &["--package", "toolyard", "--bin", "toolyard"])?;
     run_scenarios(&args.only, &plan, &binary)
-}
-
-/// Runs all scenarios for a short time, with the gateway that was built last.
-pub(crate) fn check() -> anyhow::Result<()> {
-    let plan = ArenaPlan { calls: 100, time: Duration::from_secs(2), strength: AttackStrength::SHORT };
-    run_scenarios(&SCENARIOS, &plan, &sibling_program("toolyard")?)
 }
 
 fn run_scenarios(subjects: &[ArenaScenario], plan: &ArenaPlan, binary: &Path) -> anyhow::Result<()> {

@@ -4,7 +4,7 @@ use xtask_client::{McpConnection, McpEra};
 
 use super::AttackTarget;
 
-pub(in crate::arena::hostile) async fn attempt(target: &AttackTarget) -> anyhow::Result<()> {
+pub(in crate::hostile) async fn attempt(target: &AttackTarget) -> anyhow::Result<()> {
     for _ in 0..100 {
         McpConnection::open_with_key(target.gateway, McpEra::Legacy, Some(&target.key)).await?;
         target.completed();

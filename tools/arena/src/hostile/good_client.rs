@@ -10,7 +10,7 @@ use tokio::time::{sleep, timeout};
 use xtask_client::{IdleSession, McpConnection, McpEra, exchange};
 
 use super::test_bed::{AttackTestBed, TOOL};
-use crate::arena::load::{CallTally, LoadClient, LoadClients};
+use crate::load::{CallTally, LoadClient, LoadClients};
 
 /// Maximum time of a response. A gateway whose threads are blocked takes longer; one that shares a slow machine with
 /// hostile clients does not.

@@ -3,7 +3,7 @@
 use super::BYTES_IN_FLIGHT;
 use super::attack_run::AttackRow;
 use super::good_client::ANSWER_LIMIT;
-use crate::arena::report::{markdown_header, mib, seconds};
+use crate::report::{markdown_header, mib, seconds};
 
 /// Maximum memory of an idle gateway in KiB: the debug build itself, and its connections.
 pub(super) const IDLE_MEMORY_LIMIT: u64 = 112 << 10;
@@ -78,7 +78,7 @@ mod tests {
     use super::super::HostileAttack;
     use super::super::good_client::GoodClientTally;
     use super::*;
-    use crate::arena::report::tests::tally;
+    use crate::report::tests::tally;
 
     fn good() -> AttackRow {
         AttackRow {

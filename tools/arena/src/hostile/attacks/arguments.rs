@@ -8,13 +8,13 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::AttackTarget;
-use crate::arena::hostile::server;
+use crate::hostile::server;
 
 /// Number of numbers in the large arguments: 1 MB of text.
 const NUMBERS: usize = 500_000;
 
 /// The schema of the tool [`server::FORKS`].
-pub(in crate::arena::hostile) fn forks() -> Value {
+pub(in crate::hostile) fn forks() -> Value {
     let definitions = (0..31).map(|level| {
         let next = json!({"$ref": format!("#/$defs/{}", level + 1)});
         let definition = if level < 30 { json!({"anyOf": [next, next]}) } else { json!({"type": "integer"}) };
@@ -25,7 +25,7 @@ pub(in crate::arena::hostile) fn forks() -> Value {
 }
 
 /// The schema of the tool [`server::CHOICES`].
-pub(in crate::arena::hostile) fn choices() -> Value {
+pub(in crate::hostile) fn choices() -> Value {
     let choice = |length: usize| json!({"items": {"type": "string", "minLength": length}});
     let choices: Vec<Value> = (0..300).map(choice).collect();
     json!({"type": "object", "properties": {"value": {"anyOf": choices}}})
@@ -42,7 +42,7 @@ static REQUESTS: LazyLock<[String; 2]> = LazyLock::new(|| {
     })
 });
 
-pub(in crate::arena::hostile) async fn attempt(target: &AttackTarget) -> anyhow::Result<()> {
+pub(in crate::hostile) async fn attempt(target: &AttackTarget) -> anyhow::Result<()> {
     let [small, large] = &*REQUESTS;
     tokio::try_join!(post(target, small), post(target, large))?;
     target.completed();

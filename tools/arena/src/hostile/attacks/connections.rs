@@ -6,7 +6,7 @@ use tokio::net::TcpSocket;
 use tokio::time::sleep;
 
 use super::{AttackTarget, RECONNECT_DELAY};
-use crate::arena::hostile::PROXY;
+use crate::hostile::PROXY;
 
 /// Address of the client. Its connections come through a proxy, because loopback addresses have no limit.
 const CLIENT: &str = "198.51.100.7";
@@ -14,7 +14,7 @@ const CLIENT: &str = "198.51.100.7";
 /// Announced length of the body, in bytes; none of them is sent.
 const ANNOUNCED: usize = 16;
 
-pub(in crate::arena::hostile) async fn attempt(target: &AttackTarget) -> anyhow::Result<()> {
+pub(in crate::hostile) async fn attempt(target: &AttackTarget) -> anyhow::Result<()> {
     let socket = TcpSocket::new_v4()?;
     socket.bind((PROXY, 0).into())?;
     let mut connection = socket.connect(target.gateway).await?;

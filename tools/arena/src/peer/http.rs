@@ -41,7 +41,7 @@ pub(super) fn serve(peer: ArenaPeer, listen: SocketAddr) -> anyhow::Result<()> {
 }
 
 /// Prints its address, then serves requests until the process is killed.
-pub(in crate::arena) fn serve_http<A, B>(
+pub(crate) fn serve_http<A, B>(
     listen: SocketAddr,
     answer: impl Fn(hyper::Request<Incoming>) -> A + Clone + Send + 'static,
 ) -> anyhow::Result<()>

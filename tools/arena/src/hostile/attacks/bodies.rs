@@ -5,11 +5,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::AttackTarget;
-use crate::arena::hostile::REQUEST_BODY_BYTES;
+use crate::hostile::REQUEST_BODY_BYTES;
 
 const CHUNK: &[u8] = &[b' '; 64 << 10];
 
-pub(in crate::arena::hostile) async fn attempt(target: &AttackTarget) -> anyhow::Result<()> {
+pub(in crate::hostile) async fn attempt(target: &AttackTarget) -> anyhow::Result<()> {
     let mut connection = TcpStream::connect(target.gateway).await?;
     connection.write_all(target.request_head(REQUEST_BODY_BYTES).as_bytes()).await?;
     let (mut answer, mut request) = connection.split();

@@ -86,10 +86,10 @@ pub(super) fn mib(kibibytes: u64) -> String {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::arena::fault::ServerFault;
+    use crate::fault::ServerFault;
     use xtask_support::measure::ProcessMemory;
 
-    pub(in crate::arena) fn tally(sent: usize, answered: usize) -> CallTally {
+    pub(crate) fn tally(sent: usize, answered: usize) -> CallTally {
         let failed = [("timeout".to_owned(), sent - answered)].into_iter().filter(|(_, times)| *times > 0);
         CallTally { sent, answered, failed: failed.collect(), slowest: Duration::ZERO }
     }
