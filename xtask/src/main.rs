@@ -6,7 +6,6 @@
     reason = "a developer's tool: it starts other programs and prints to the terminal"
 )]
 
-mod bench;
 mod conformance;
 mod fuzz;
 mod peers;
@@ -38,7 +37,8 @@ enum XtaskCommand {
     /// Write the tables of `docs/manifest.md`
     Reference,
     /// Measure the gateway and its competitors
-    Bench(bench::BenchArgs),
+    #[command(disable_help_flag = true)]
+    Bench(ToolArgs),
     /// Test the gateway with faulty servers and hostile clients
     #[command(disable_help_flag = true)]
     Arena(ToolArgs),
@@ -66,7 +66,7 @@ fn main() -> anyhow::Result<()> {
         XtaskCommand::Conformance(args) => conformance::run(&args),
         XtaskCommand::Tidy => tidy::run(),
         XtaskCommand::Reference => reference::run(),
-        XtaskCommand::Bench(args) => bench::run(args),
+        XtaskCommand::Bench(args) => XtaskTool::Bench.exec(&args),
         XtaskCommand::Arena(args) => XtaskTool::Arena.exec(&args),
         XtaskCommand::Fuzz(args) => fuzz::run(&args),
         XtaskCommand::Matrix(args) => XtaskTool::Matrix.exec(&args),

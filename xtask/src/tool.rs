@@ -12,6 +12,7 @@ use xtask_support::process;
 #[derive(Clone, Copy)]
 pub(crate) enum XtaskTool {
     Arena,
+    Bench,
     Corpus,
     Matrix,
     Retrieval,
@@ -28,15 +29,17 @@ impl XtaskTool {
     fn package(self) -> &'static str {
         match self {
             XtaskTool::Arena => "xtask-arena",
+            XtaskTool::Bench => "xtask-bench",
             XtaskTool::Corpus => "xtask-corpus",
             XtaskTool::Matrix => "xtask-matrix",
             XtaskTool::Retrieval => "xtask-retrieval",
         }
     }
 
-    /// Returns `true` for tools that report times: a debug build would distort them.
-    fn is_optimised(self) -> bool {
+    /// Returns `true` if the tool reports times, which a debug build would distort.
+    fn is_optimised(self, args: &ToolArgs) -> bool {
         match self {
+            XtaskTool::Bench => !args.args.iter().any(|arg| arg == "--quick"),
             XtaskTool::Corpus | XtaskTool::Retrieval => true,
             XtaskTool::Arena | XtaskTool::Matrix => false,
         }
@@ -47,7 +50,7 @@ impl XtaskTool {
         let mut cargo = Command::new(process::cargo_program());
         cargo.args(["run", "--quiet", "--package", self.package(), "--manifest-path"]);
         cargo.arg(xtask_support::root().join("Cargo.toml"));
-        if self.is_optimised() {
+        if self.is_optimised(args) {
             cargo.arg("--release");
         }
         let error = cargo.arg("--").args(&args.args).exec();

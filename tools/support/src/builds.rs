@@ -1,22 +1,10 @@
 //! Programs of this workspace, built now or earlier.
 
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use serde::Deserialize;
-
-/// Runs this command again from an optimised build of itself.
-pub fn rerun_optimised() -> anyhow::Result<()> {
-    let error = Command::new(build_optimised()?).args(std::env::args_os().skip(1)).exec();
-    bail!("cannot run the optimised build: {error}")
-}
-
-/// Builds this program with optimisation.
-pub fn build_optimised() -> anyhow::Result<PathBuf> {
-    cargo_build(&["--package", "xtask", "--bin", "xtask"])
-}
 
 /// The given path, or else the program that cargo builds for `target`.
 pub fn path_or_build(path: Option<&Path>, target: &[&str]) -> anyhow::Result<PathBuf> {

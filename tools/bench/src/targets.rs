@@ -228,8 +228,8 @@ impl TargetFactory {
 
 /// Starts a server that is part of this program.
 fn launch_own_server(name: &'static str, arguments: &[&str]) -> anyhow::Result<BenchTarget> {
-    let arguments: Vec<&OsStr> = ["bench"].iter().chain(arguments).map(OsStr::new).collect();
-    let mut process = LaunchedProcess::launch(sibling_program("xtask")?, &arguments, Stdio::inherit())?;
+    let arguments: Vec<&OsStr> = arguments.iter().map(OsStr::new).collect();
+    let mut process = LaunchedProcess::launch(sibling_program("xtask-bench")?, &arguments, Stdio::inherit())?;
     let address = process.printed_address().context(name)?;
     Ok(BenchTarget::new(name, address, process, &[]))
 }

@@ -30,14 +30,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use clap::ValueEnum;
+use clap::{Parser, ValueEnum};
+use xtask_support::process;
 
 use self::report::BenchReport;
 use self::targets::{McpLibrary, TargetFactory, TargetKind};
 
-/// Arguments of `cargo xtask bench`.
-#[derive(clap::Args)]
-pub(crate) struct BenchArgs {
+/// Measure the gateway and its competitors
+#[derive(Parser)]
+#[command(bin_name = "cargo xtask bench")]
+struct BenchArgs {
     /// Run for seconds only, to test the bench; the figures mean little
     #[arg(long)]
     quick: bool,
@@ -158,16 +160,19 @@ struct BenchPlan {
 }
 
 /// Measures and prints; fails only on a wrong response or a failed start.
-pub(crate) fn run(args: BenchArgs) -> anyhow::Result<()> {
+fn main() -> anyhow::Result<()> {
+    process::exec_if_launcher()?;
+    let args = BenchArgs::parse();
     match args.process {
         Some(BenchProcess::Echo { tools }) => return echo::run(tools),
         Some(BenchProcess::Sink) => return sink::run(),
         None => {}
     }
     // The load generator and the upstream are in this binary: a debug build would distort the measurement.
-    if cfg!(debug_assertions) && !args.quick {
-        return xtask_support::builds::rerun_optimised();
-    }
+    ensure!(
+        args.quick || !cfg!(debug_assertions),
+        "a debug build measures itself: run `cargo xtask bench`, or add --quick"
+    );
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(measure(&args))
 }

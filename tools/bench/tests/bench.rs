@@ -7,8 +7,8 @@ use std::process::Command;
 
 #[test]
 fn every_target_responds_correctly() {
-    let bench = Command::new(env!("CARGO_BIN_EXE_xtask"))
-        .args(["bench", "--quick", "--gateway"])
+    let bench = Command::new(env!("CARGO_BIN_EXE_xtask-bench"))
+        .args(["--quick", "--gateway"])
         .arg(built("toolyard"))
         .arg("--sdk-echo")
         .arg(built("examples/bench_echo"))
@@ -27,14 +27,14 @@ fn every_target_responds_correctly() {
 
 /// A program of the workspace, in the folder of the bench.
 fn built(path: &str) -> PathBuf {
-    let program = Path::new(env!("CARGO_BIN_EXE_xtask")).with_file_name(path);
+    let program = Path::new(env!("CARGO_BIN_EXE_xtask-bench")).with_file_name(path);
     assert!(program.exists(), "build the whole workspace first: cargo build --workspace --bins --examples");
     program
 }
 
 /// The trivial tool on rmcp, which is built with the peers.
 fn rmcp_echo() -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let peers = std::env::var_os("TOOLYARD_PEERS").unwrap_or_else(|| "target/peers".into());
     let echo = root.join(peers).join("rmcp-server/debug/echo");
     assert!(echo.exists(), "{} is not installed: run `cargo xtask peer-software`", echo.display());
