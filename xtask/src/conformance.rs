@@ -14,7 +14,7 @@ use std::fs::File;
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, ensure};
 use xtask_support::builds::sibling_program;
 use xtask_support::peers::PeerSoftware;
 use xtask_support::process::{self, LaunchedProcess};
@@ -102,11 +102,12 @@ pub(crate) fn run(args: &ConformanceArgs) -> anyhow::Result<()> {
     if !package.is_empty() {
         process::run(process::cargo().args(["build", "--quiet"]).args(package))?;
     }
-    check(subject)
+    println!("{}", check(subject)?);
+    Ok(())
 }
 
-/// Runs the suite with the latest build.
-pub(crate) fn check(subject: ConformanceSubject<'_>) -> anyhow::Result<()> {
+/// Runs the suite with the latest build, and returns its report.
+pub(crate) fn check(subject: ConformanceSubject<'_>) -> anyhow::Result<String> {
     let peers = match subject {
         ConformanceSubject::Fixture => peers::prepare(KubernetesApiServer::Skip)?,
         ConformanceSubject::Gateway
@@ -208,7 +209,7 @@ fn run_requirement_sets(
     work: &Path,
     url: &str,
     expect: ExpectedFailures,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<String> {
     let mut report = ConformanceReport::default();
     let mut unmet = Vec::new();
     for set in REQUIREMENT_SETS {
@@ -219,11 +220,13 @@ fn run_requirement_sets(
             unmet.push(format!("{set}: {}", verdict.remarks));
         }
     }
-    println!("{report}");
-    if !unmet.is_empty() {
-        bail!("unexpected results of the suite\n{}", unmet.join("\n"));
-    }
-    Ok(())
+    report_unless(&unmet, report.to_string())
+}
+
+/// Returns the report, or an error with it and the verdicts that are not met.
+fn report_unless(unmet: &[String], report: String) -> anyhow::Result<String> {
+    ensure!(unmet.is_empty(), "{report}\nunexpected results of the suite\n{}", unmet.join("\n"));
+    Ok(report)
 }
 
 /// The verdict of the suite.
