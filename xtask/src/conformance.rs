@@ -14,11 +14,12 @@ use std::fs::File;
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, ensure};
+use xtask_support::builds::sibling_program;
+use xtask_support::peers::PeerSoftware;
+use xtask_support::process::{self, LaunchedProcess};
 
-use crate::builds::sibling_program;
-use crate::peers::{KubernetesApiServer, PeerSoftware};
-use crate::process::{self, LaunchedProcess};
+use crate::peers::{self, KubernetesApiServer};
 use report::ConformanceReport;
 
 pub(crate) use drive::{DriveArgs, drive};
@@ -86,19 +87,29 @@ pub(crate) fn run(args: &ConformanceArgs) -> anyhow::Result<()> {
             "conformance",
         ],
         ConformanceSubject::Sdk => &["--package", "toolyard-sdk", "--example", "conformance"],
-        ConformanceSubject::Client => &["--package", "toolyard"],
+        ConformanceSubject::Client => &[
+            "--package",
+            "toolyard",
+            "--package",
+            "xtask-matrix",
+            "--bin",
+            "toolyard",
+            "--bin",
+            "xtask-matrix",
+        ],
         ConformanceSubject::Fixture | ConformanceSubject::Url(_) => &[],
     };
     if !package.is_empty() {
         process::run(process::cargo().args(["build", "--quiet"]).args(package))?;
     }
-    check(subject)
+    println!("{}", check(subject)?);
+    Ok(())
 }
 
-/// Runs the suite with the latest build.
-pub(crate) fn check(subject: ConformanceSubject<'_>) -> anyhow::Result<()> {
+/// Runs the suite with the latest build, and returns its report.
+pub(crate) fn check(subject: ConformanceSubject<'_>) -> anyhow::Result<String> {
     let peers = match subject {
-        ConformanceSubject::Fixture => PeerSoftware::prepare(KubernetesApiServer::Skip)?,
+        ConformanceSubject::Fixture => peers::prepare(KubernetesApiServer::Skip)?,
         ConformanceSubject::Gateway
         | ConformanceSubject::Sdk
         | ConformanceSubject::Client
@@ -111,7 +122,7 @@ pub(crate) fn check(subject: ConformanceSubject<'_>) -> anyhow::Result<()> {
         ConformanceSubject::Client => "client",
         ConformanceSubject::Url(_) => "url",
     };
-    let work = crate::root().join("target/conformance").join(folder);
+    let work = xtask_support::root().join("target/conformance").join(folder);
     // The report would count results of an earlier run.
     let _ = std::fs::remove_dir_all(&work);
     std::fs::create_dir_all(&work).with_context(|| format!("create {}", work.display()))?;
@@ -198,7 +209,7 @@ fn run_requirement_sets(
     work: &Path,
     url: &str,
     expect: ExpectedFailures,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<String> {
     let mut report = ConformanceReport::default();
     let mut unmet = Vec::new();
     for set in REQUIREMENT_SETS {
@@ -209,11 +220,13 @@ fn run_requirement_sets(
             unmet.push(format!("{set}: {}", verdict.remarks));
         }
     }
-    println!("{report}");
-    if !unmet.is_empty() {
-        bail!("unexpected results of the suite\n{}", unmet.join("\n"));
-    }
-    Ok(())
+    report_unless(&unmet, report.to_string())
+}
+
+/// Returns the report, or an error with it and the verdicts that are not met.
+fn report_unless(unmet: &[String], report: String) -> anyhow::Result<String> {
+    ensure!(unmet.is_empty(), "{report}\nunexpected results of the suite\n{}", unmet.join("\n"));
+    Ok(report)
 }
 
 /// The verdict of the suite.
@@ -235,7 +248,7 @@ fn run_suite(
     suite.arg("--output-dir").arg(results);
     if let ExpectedFailures::Listed = expect {
         let file = format!("fixtures/conformance/expected-failures-{set}.yaml");
-        suite.arg("--expected-failures").arg(crate::root().join(file));
+        suite.arg("--expected-failures").arg(xtask_support::root().join(file));
     }
     verdict(&mut suite)
 }

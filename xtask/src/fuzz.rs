@@ -9,8 +9,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-
-use crate::process;
+use xtask_support::process;
 
 /// Targets that `cargo xtask test --rest` runs: parsers of messages, resource scopes, package lists and schemas.
 const DEFAULT_TARGETS: [&str; 6] = ["message", "sse", "headers", "scopes", "requirements", "schema"];
@@ -50,7 +49,7 @@ pub(crate) fn check() -> anyhow::Result<()> {
 
 /// The target folder. A folder of its own, as other flags would rebuild the workspace.
 fn target_folder() -> PathBuf {
-    crate::root().join("target/fuzz")
+    xtask_support::root().join("target/fuzz")
 }
 
 fn build() -> anyhow::Result<()> {

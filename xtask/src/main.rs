@@ -6,29 +6,21 @@
     reason = "a developer's tool: it starts other programs and prints to the terminal"
 )]
 
-mod arena;
-mod bench;
-mod builds;
-mod client;
 mod conformance;
-mod corpus;
 mod fuzz;
-mod matrix;
-mod measure;
 mod peers;
-mod process;
 mod reference;
-mod retrieval;
 mod slowest_tests;
 mod stages;
 mod system;
 mod test;
 mod tidy;
-
-use std::ffi::OsString;
-use std::path::Path;
+mod tool;
 
 use clap::Parser;
+use xtask_support::process;
+
+use crate::tool::{ToolArgs, XtaskTool};
 
 /// Commands for developing Toolyard
 #[derive(Parser)]
@@ -45,48 +37,41 @@ enum XtaskCommand {
     /// Write the tables of `docs/manifest.md`
     Reference,
     /// Measure the gateway and its competitors
-    Bench(bench::BenchArgs),
+    #[command(disable_help_flag = true)]
+    Bench(ToolArgs),
     /// Test the gateway with faulty servers and hostile clients
-    Arena(arena::ArenaArgs),
+    #[command(disable_help_flag = true)]
+    Arena(ToolArgs),
     /// Fuzz the parsers of external input
     Fuzz(fuzz::FuzzArgs),
     /// Test every feature with every kind of client and server
-    Matrix(matrix::MatrixArgs),
+    #[command(disable_help_flag = true)]
+    Matrix(ToolArgs),
     /// Convert real OpenAPI documents to tools and judge the result
-    Corpus(corpus::CorpusArgs),
+    #[command(disable_help_flag = true)]
+    Corpus(ToolArgs),
     /// Measure the tool search on public catalogs and queries
-    Retrieval(retrieval::RetrievalArgs),
+    #[command(disable_help_flag = true)]
+    Retrieval(ToolArgs),
     /// Exercise a server through a gateway, as the client of the conformance suite
     #[command(hide = true)]
     Drive(conformance::DriveArgs),
-    /// Execute another program, which ends with the parent of this one
-    #[command(hide = true)]
-    Launch {
-        #[arg(last = true, required = true)]
-        command: Vec<OsString>,
-    },
 }
 
 fn main() -> anyhow::Result<()> {
+    process::exec_if_launcher()?;
     match XtaskCommand::parse() {
         XtaskCommand::Test(args) => test::run(&args),
         XtaskCommand::PeerSoftware => peers::run(),
         XtaskCommand::Conformance(args) => conformance::run(&args),
         XtaskCommand::Tidy => tidy::run(),
         XtaskCommand::Reference => reference::run(),
-        XtaskCommand::Bench(args) => bench::run(args),
-        XtaskCommand::Arena(args) => arena::run(args),
+        XtaskCommand::Bench(args) => XtaskTool::Bench.exec(&args),
+        XtaskCommand::Arena(args) => XtaskTool::Arena.exec(&args),
         XtaskCommand::Fuzz(args) => fuzz::run(&args),
-        XtaskCommand::Matrix(args) => matrix::run(&args),
-        XtaskCommand::Corpus(args) => corpus::run(&args),
-        XtaskCommand::Retrieval(args) => retrieval::run(&args),
+        XtaskCommand::Matrix(args) => XtaskTool::Matrix.exec(&args),
+        XtaskCommand::Corpus(args) => XtaskTool::Corpus.exec(&args),
+        XtaskCommand::Retrieval(args) => XtaskTool::Retrieval.exec(&args),
         XtaskCommand::Drive(args) => conformance::drive(&args),
-        XtaskCommand::Launch { command } => process::exec_program(&command),
     }
-}
-
-/// The repository's root: the folder above this package's.
-fn root() -> &'static Path {
-    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
-    package.parent().unwrap_or(package)
 }

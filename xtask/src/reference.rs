@@ -15,11 +15,11 @@ const END: &str = "<!-- End of the tables. -->\n";
 pub(crate) fn run() -> anyhow::Result<()> {
     let page = page()?;
     let new = with_current_tables(&page)?;
-    fs::write(crate::root().join(PAGE), new).context("write the page")
+    fs::write(xtask_support::root().join(PAGE), new).context("write the page")
 }
 
 fn page() -> anyhow::Result<String> {
-    fs::read_to_string(crate::root().join(PAGE)).context("read the page")
+    fs::read_to_string(xtask_support::root().join(PAGE)).context("read the page")
 }
 
 /// The page with tables of the current schemas.
@@ -28,7 +28,7 @@ fn with_current_tables(page: &str) -> anyhow::Result<String> {
     let (_, behind) = rest.split_once(END).context("no end of the tables in the page")?;
     let mut tables = String::new();
     for name in ["toolregistry", "toolyard"] {
-        let path = crate::root().join("schema").join(name).with_extension("json");
+        let path = xtask_support::root().join("schema").join(name).with_extension("json");
         let schema = serde_json::from_str(&fs::read_to_string(path)?)?;
         tables.push_str(&SchemaReference::of(&schema));
     }

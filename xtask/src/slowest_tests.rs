@@ -4,8 +4,7 @@ use std::cmp::Reverse;
 use std::time::Duration;
 
 use anyhow::Context;
-
-use crate::builds;
+use xtask_support::builds;
 
 /// Path of the report from the folder of debug builds.
 const REPORT: &str = "../nextest/default/junit.xml";

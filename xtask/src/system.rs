@@ -1,11 +1,7 @@
 //! System packages that a Debian-like machine lacks when it has only a Rust toolchain.
 
-use std::process::Command;
-
-use crate::process;
-
-/// A shell command that succeeds if the package is installed, and the Debian packages to install otherwise.
-type SystemPackage = (&'static str, &'static [&'static str]);
+use xtask_support::process;
+use xtask_support::system::{NGINX, SystemPackage, install_packages};
 
 const PACKAGES: [SystemPackage; 9] = [
     ("command -v node", &["nodejs"]),
@@ -25,57 +21,15 @@ const PACKAGES: [SystemPackage; 9] = [
     ("command -v prometheus-alertmanager", &["prometheus-alertmanager"]),
 ];
 
-/// The competitor of the gateway in the bench, installed outside of an ordinary user's PATH.
-const NGINX: SystemPackage = ("PATH=$PATH:/usr/sbin command -v nginx", &["nginx-light"]);
-
-/// Counts instructions.
-const VALGRIND: SystemPackage = ("command -v valgrind", &["valgrind"]);
-
 const NEXTEST: [&str; 5] = ["install", "--locked", "cargo-nextest", "--version", "0.9.143"];
 
 /// Installs missing packages.
 pub(crate) fn install() -> anyhow::Result<()> {
     install_packages(&PACKAGES)?;
-    install_nginx()?;
+    install_packages(&[NGINX])?;
     // `cargo nextest` works wherever cargo installs it.
     if !process::is_successful("cargo", &["nextest", "--version"]) {
         process::run(process::cargo().args(NEXTEST))?;
     }
     Ok(())
-}
-
-/// Installs the packages of the bench.
-pub(crate) fn install_nginx() -> anyhow::Result<()> {
-    install_packages(&[NGINX])
-}
-
-/// Installs valgrind, which one measurement of the bench needs.
-pub(crate) fn install_valgrind() -> anyhow::Result<()> {
-    install_packages(&[VALGRIND])
-}
-
-fn install_packages(packages: &[SystemPackage]) -> anyhow::Result<()> {
-    let missing: Vec<_> = packages.iter().filter(|(probe, _)| !shell_succeeds(probe)).collect();
-    if missing.is_empty() {
-        return Ok(());
-    }
-    let missing = missing.into_iter().flat_map(|(_, packages)| *packages);
-    process::run(apt_get().arg("update"))?;
-    process::run(apt_get().args(["install", "--yes", "--no-install-recommends"]).args(missing))
-}
-
-fn apt_get() -> Command {
-    let quiet = ["DEBIAN_FRONTEND=noninteractive", "apt-get", "--quiet"];
-    if shell_succeeds("test \"$(id -u)\" = 0") {
-        let mut env = Command::new("env");
-        env.args(quiet);
-        return env;
-    }
-    let mut sudo = Command::new("sudo");
-    sudo.arg("env").args(quiet);
-    sudo
-}
-
-fn shell_succeeds(script: &str) -> bool {
-    process::is_successful("sh", &["-c", script])
 }

@@ -4,19 +4,21 @@
 //! has the suites whose peer is compiled from source (the API server of Kubernetes) or that run for minutes by
 //! design (fuzzing, the arena). `.ci/run` calls both.
 
+use std::ffi::OsStr;
 use std::process::Command;
 
-use crate::arena;
+use xtask_support::builds::sibling_program;
+use xtask_support::peers::PeerSoftware;
+use xtask_support::process;
+
 use crate::conformance::{self, ConformanceSubject};
-use crate::corpus;
 use crate::fuzz;
-use crate::matrix;
-use crate::peers::{KubernetesApiServer, PeerSoftware};
-use crate::process;
-use crate::retrieval;
+
+use crate::peers::{self, KubernetesApiServer};
 use crate::slowest_tests;
-use crate::stages::StageTimes;
+use crate::stages::{ParallelStage, StageTimes};
 use crate::system;
+use crate::tool::XtaskTool;
 
 /// Selects the tests that start an API server of Kubernetes, in nextest's filter language.
 const CLUSTER_TESTS: &str = "package(toolyard-operator) & test(cluster::)";
@@ -34,7 +36,7 @@ pub(crate) struct XtaskTestArgs {
 
 /// Runs the stages, and prints their times even if one of them fails.
 pub(crate) fn run(args: &XtaskTestArgs) -> anyhow::Result<()> {
-    let mut stages = if args.rest { StageTimes::new(6) } else { StageTimes::new(10) };
+    let mut stages = if args.rest { StageTimes::new(6) } else { StageTimes::new(11) };
     let outcome = if args.rest { run_rest(&mut stages) } else { run_main(&mut stages) };
     println!("\n{stages}");
     outcome
@@ -48,24 +50,38 @@ fn run_main(stages: &mut StageTimes) -> anyhow::Result<()> {
         outcome.and(printed)
     })?;
     stages.run("doc tests", || process::run(cargo(&peers).args(["test", "--doc", "--workspace"])))?;
-    stages.run("conformance of the gateway", || conformance::check(ConformanceSubject::Gateway))?;
-    stages.run("conformance of the SDK", || conformance::check(ConformanceSubject::Sdk))?;
-    stages.run("conformance of the client", || conformance::check(ConformanceSubject::Client))?;
-    stages.run("feature matrix", matrix::check)?;
-    stages.run("OpenAPI corpus and retrieval", || corpus::check().and_then(|()| retrieval::check()))
+    // Some of these wait for other programs most of the time, others keep one processor busy. The system chooses all
+    // ports, and the time limits hold on a machine with several times this load.
+    let conformance = |subject| move || conformance::check(subject);
+    let matrix = || XtaskTool::Matrix.check(&["--check"]).map(|()| String::new());
+    stages.run_parallel(&[
+        ParallelStage { name: "OpenAPI corpus", run: &|| XtaskTool::Corpus.output() },
+        ParallelStage { name: "retrieval", run: &|| XtaskTool::Retrieval.output() },
+        ParallelStage { name: "feature matrix", run: &matrix },
+        ParallelStage { name: "conformance of the gateway", run: &conformance(ConformanceSubject::Gateway) },
+        ParallelStage { name: "conformance of the SDK", run: &conformance(ConformanceSubject::Sdk) },
+        ParallelStage { name: "conformance of the client", run: &conformance(ConformanceSubject::Client) },
+    ])
 }
 
 fn run_rest(stages: &mut StageTimes) -> anyhow::Result<()> {
     let peers = prepare(stages, KubernetesApiServer::Install)?;
     stages.run("tests with Kubernetes", || nextest(&peers, CLUSTER_TESTS))?;
     stages.run("fuzzing", fuzz::check)?;
-    stages.run("arena", arena::check)
+    stages.run("arena", arena)
+}
+
+/// Runs all scenarios of the arena for a short time, with the gateway of the latest build.
+fn arena() -> anyhow::Result<()> {
+    let gateway = sibling_program("toolyard")?;
+    let size = ["--short", "--calls", "100", "--seconds", "2", "--gateway"].map(OsStr::new);
+    XtaskTool::Arena.check(&[&size[..], &[gateway.as_os_str()]].concat())
 }
 
 /// Installs what the machine lacks, and builds the workspace.
 fn prepare(stages: &mut StageTimes, kubernetes: KubernetesApiServer) -> anyhow::Result<PeerSoftware> {
     stages.run("system packages", system::install)?;
-    let peers = stages.run("peers", || PeerSoftware::prepare(kubernetes))?;
+    let peers = stages.run("peers", || peers::prepare(kubernetes))?;
     stages.run("build", || process::run(cargo(&peers).args(["build", "--workspace", "--all-targets"])))?;
     Ok(peers)
 }

@@ -10,13 +10,13 @@ use std::process::Command;
 
 use anyhow::{Context, bail, ensure};
 use serde_json::Value;
+use xtask_support::process;
 
 use self::plain_words::TypeNames;
-use crate::process;
 
 /// Dependencies that each package of the workspace may have. A package without an entry may have `toolyard-core` only:
 /// siblings do not depend on each other; if one needs another's ability, the composition root adapts it.
-const ALLOWED_EDGES: [(&str, &[&str]); 11] = [
+const ALLOWED_EDGES: [(&str, &[&str]); 18] = [
     ("toolyard-core", &[]),
     ("toolyard-agent", &["toolyard-core", "toolyard-rank", "toolyard-sdk"]),
     ("toolyard-backends", &["toolyard-core", "toolyard-net", "toolyard-openapi"]),
@@ -61,7 +61,14 @@ const ALLOWED_EDGES: [(&str, &[&str]); 11] = [
             "toolyard-store",
         ],
     ),
-    ("xtask", &["toolyard-openapi", "toolyard-rank"]),
+    ("xtask", &["xtask-support"]),
+    ("xtask-arena", &["xtask-client", "xtask-support"]),
+    ("xtask-bench", &["xtask-client", "xtask-support"]),
+    ("xtask-client", &[]),
+    ("xtask-corpus", &["toolyard-openapi", "xtask-support"]),
+    ("xtask-matrix", &["xtask-support"]),
+    ("xtask-retrieval", &["toolyard-rank", "xtask-support"]),
+    ("xtask-support", &[]),
 ];
 
 /// Maximum number of lines of a file; a longer one has more than one subject.
@@ -103,7 +110,7 @@ fn problems() -> anyhow::Result<Vec<String>> {
     let mut type_names = TypeNames::default();
     for path in files()? {
         // A file in git's index may be deleted, and a binary file has no lines.
-        if let Ok(text) = std::fs::read_to_string(crate::root().join(&path)) {
+        if let Ok(text) = std::fs::read_to_string(xtask_support::root().join(&path)) {
             problems.extend(file_problems(&path, &text));
             if is_source(&path) {
                 type_names.add(&path, &text);
@@ -111,15 +118,15 @@ fn problems() -> anyhow::Result<Vec<String>> {
         }
     }
     problems.extend(type_names.problems());
-    problems.extend(documented_paths::problems(crate::root()));
-    problems.extend(named_tests::problems(crate::root()));
+    problems.extend(documented_paths::problems(xtask_support::root()));
+    problems.extend(named_tests::problems(xtask_support::root()));
     Ok(problems)
 }
 
 /// Committed files, and new files that are not ignored.
 fn files() -> anyhow::Result<Vec<PathBuf>> {
     let output = Command::new("git")
-        .current_dir(crate::root())
+        .current_dir(xtask_support::root())
         .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
         .output()
         .context("start git")?;
@@ -184,7 +191,7 @@ fn is_rust(path: &Path) -> bool {
 
 /// Returns `true` for the sources of the workspace's packages: examples and foreign peers name types as they like.
 fn is_source(path: &Path) -> bool {
-    let is_package = path.starts_with("crates") || path.starts_with("xtask");
+    let is_package = ["crates", "tools", "xtask"].iter().any(|folder| path.starts_with(folder));
     is_rust(path) && is_package && !is_test(path) && path.components().any(|part| part.as_os_str() == "src")
 }
 

@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{anyhow, bail};
+use anyhow::anyhow;
+use xtask_support::builds;
+use xtask_support::peers::PeerSoftware;
 
 use super::report::ConformanceReport;
 use super::{SuiteVerdict, verdict};
-use crate::builds;
-use crate::peers::PeerSoftware;
 
 /// A scenario, and its requirement sets.
 const SCENARIOS: [(&str, &[&str]); 11] = [
@@ -27,23 +27,27 @@ const SCENARIOS: [(&str, &[&str]); 11] = [
 
 /// Runs all scenarios, with a user of the gateway that has a session and with one that has none. No failures are
 /// expected.
-pub(super) fn check(peers: &PeerSoftware, work: &Path) -> anyhow::Result<()> {
+pub(super) fn check(peers: &PeerSoftware, work: &Path) -> anyhow::Result<String> {
     let run_users = |session| move || run_scenarios(peers, work, session);
     let (with, without) = std::thread::scope(|scope| {
         let with = scope.spawn(run_users(true));
         let without = run_users(false)();
         (with.join(), without)
     });
-    let with = with.map_err(|_| anyhow!("a thread of the suite panicked"))?;
-    let unmet = [with?, without?].concat();
-    if !unmet.is_empty() {
-        bail!("unexpected results of the suite\n{}", unmet.join("\n"));
-    }
-    Ok(())
+    let with = with.map_err(|_| anyhow!("a thread of the suite panicked"))??;
+    let without = without?;
+    let unmet = [with.unmet, without.unmet].concat();
+    super::report_unless(&unmet, with.report + "\n" + &without.report)
 }
 
-/// Runs the scenarios with such a user, and returns the failures.
-fn run_scenarios(peers: &PeerSoftware, work: &Path, session: bool) -> anyhow::Result<Vec<String>> {
+/// The results with one kind of user.
+struct ScenarioResults {
+    report: String,
+    unmet: Vec<String>,
+}
+
+/// Runs the scenarios with such a user.
+fn run_scenarios(peers: &PeerSoftware, work: &Path, session: bool) -> anyhow::Result<ScenarioResults> {
     let usage = if session { "with a session" } else { "without a session" };
     let (mut report, mut unmet) = (ConformanceReport::default(), Vec::new());
     for set in super::REQUIREMENT_SETS {
@@ -59,8 +63,7 @@ fn run_scenarios(peers: &PeerSoftware, work: &Path, session: bool) -> anyhow::Re
         }
         report.add(set, &results)?;
     }
-    println!("The gateway {usage}\n{report}");
-    Ok(unmet)
+    Ok(ScenarioResults { report: format!("The gateway {usage}\n{report}"), unmet })
 }
 
 fn run(

@@ -5,8 +5,7 @@ use std::process::Command;
 
 use anyhow::Context;
 use tempfile::TempDir;
-
-use crate::process;
+use xtask_support::process;
 
 /// The packages. Their programs are below `debian/usr` of the peers' folder.
 pub(super) const PACKAGES: [&str; 3] = [

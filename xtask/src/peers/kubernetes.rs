@@ -7,9 +7,9 @@ use std::process::Command;
 
 use anyhow::{Context, ensure};
 use tempfile::TempDir;
+use xtask_support::process;
 
 use super::debian;
-use crate::process;
 
 /// The version in Debian 12, which the server also reports.
 const VERSION: &str = "1.20.2";

@@ -1,6 +1,7 @@
 //! The files that `ARCHITECTURE.md` and the design notes name: each exists, so that the way of a call can be followed.
 //!
-//! A path begins with a package, such as `toolyard-core/src/gateway.rs`, or with `xtask`.
+//! A path begins with a package, such as `toolyard-core/src/gateway.rs`, with `xtask`, or with a
+//! package below `tools`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,9 +34,10 @@ fn named_files(text: &str) -> impl Iterator<Item = PathBuf> {
     text.split('`').skip(1).step_by(2).filter_map(|span| {
         let (package, _) = span.split_once("/src/").or_else(|| span.split_once("/tests/"))?;
         let is_package = package.starts_with("toolyard") && !package.contains('/');
-        match package {
-            "xtask" => Some(PathBuf::from(span)),
-            _ => is_package.then(|| Path::new("crates").join(span)),
+        let is_tool = package == "xtask" || package.starts_with("tools/");
+        match is_tool {
+            true => Some(PathBuf::from(span)),
+            false => is_package.then(|| Path::new("crates").join(span)),
         }
     })
 }
@@ -46,8 +48,13 @@ mod tests {
 
     #[test]
     fn paths_of_packages_are_found_in_code_spans() {
-        let text = "`toolyard-core/src/a.rs` and `xtask/src/b.rs`, `/src/c`, toolyard/src/d.rs, `tools/call`, `toolyard/tests/it`";
-        let expected = ["crates/toolyard-core/src/a.rs", "xtask/src/b.rs", "crates/toolyard/tests/it"];
+        let text = "`toolyard-core/src/a.rs` and `xtask/src/b.rs`, `/src/c`, toolyard/src/d.rs, `tools/call`, `toolyard/tests/it`, `tools/bench/src/d.rs`";
+        let expected = [
+            "crates/toolyard-core/src/a.rs",
+            "xtask/src/b.rs",
+            "crates/toolyard/tests/it",
+            "tools/bench/src/d.rs",
+        ];
         assert_eq!(named_files(text).collect::<Vec<_>>(), expected.map(PathBuf::from));
     }
 }

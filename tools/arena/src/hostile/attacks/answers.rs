@@ -1,0 +1,15 @@
+//! Large responses of which only the head is read.
+
+use serde_json::json;
+use xtask_client::{McpConnection, McpEra};
+
+use super::AttackTarget;
+use crate::hostile::server;
+
+pub(in crate::hostile) async fn attempt(target: &AttackTarget) -> anyhow::Result<()> {
+    let stream = target.connect_with_small_buffer().await?;
+    let mut connection = McpConnection::open_on(stream, McpEra::Modern, Some(&target.key)).await?;
+    let _answer = super::ensure_accepted(connection.start_call(server::LARGE, json!({})).await?)?;
+    target.completed();
+    std::future::pending().await
+}

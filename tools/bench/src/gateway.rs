@@ -1,0 +1,139 @@
+//! The gateway as a target, with the settings of a measurement.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::net::SocketAddr;
+use std::path::Path;
+
+use anyhow::Context;
+use xtask_support::builds::log_tail;
+use xtask_support::process::LaunchedProcess;
+use xtask_support::system::{self, SystemPackage};
+
+use super::rest;
+use super::targets::{BenchTarget, TargetFactory, TargetKind};
+
+/// Counts instructions.
+const VALGRIND: SystemPackage = ("command -v valgrind", &["valgrind"]);
+
+/// The settings of a gateway.
+#[derive(Clone, Copy)]
+pub(super) struct GatewaySetup {
+    /// `true` if requests need an API key.
+    pub key: bool,
+    /// `true` if calls are recorded in an audit trail, in an SQLite file.
+    pub audit: bool,
+    /// Share of traces that are sent to a collector, with all metrics; `None` without a collector.
+    pub traces: Option<f64>,
+    /// Layers that are left out.
+    pub without: &'static [&'static str],
+    /// Kind of the upstream.
+    pub upstream: UpstreamKind,
+}
+
+/// The kind of an upstream.
+#[derive(Clone, Copy)]
+pub(super) enum UpstreamKind {
+    /// An MCP server.
+    Mcp,
+    /// A service with an OpenAPI document.
+    OpenApi,
+}
+
+impl GatewaySetup {
+    /// No operating features but the metrics behind `/metrics`, which are always on.
+    pub(super) const MINIMAL: GatewaySetup =
+        GatewaySetup { key: false, audit: false, traces: None, without: &[], upstream: UpstreamKind::Mcp };
+    /// All operating features.
+    pub(super) const OPERATED: GatewaySetup =
+        GatewaySetup { key: true, audit: true, traces: Some(1.0), ..GatewaySetup::MINIMAL };
+}
+
+impl TargetFactory {
+    /// Starts the gateway in front of an upstream.
+    pub(super) async fn gateway(
+        &self,
+        upstream: &BenchTarget,
+        setup: &GatewaySetup,
+    ) -> anyhow::Result<BenchTarget> {
+        self.gateway_with_runner(&[], upstream, setup).await
+    }
+
+    /// As [`TargetFactory::gateway`], and counts its instructions in a file that is complete once it has ended.
+    pub(super) async fn gateway_under_callgrind(
+        &self,
+        upstream: &BenchTarget,
+        setup: &GatewaySetup,
+        counts: &Path,
+    ) -> anyhow::Result<BenchTarget> {
+        system::install_packages(&[VALGRIND])?;
+        let file = format!("--callgrind-out-file={}", counts.display());
+        let valgrind = ["valgrind", "--quiet", "--tool=callgrind", &file];
+        self.gateway_with_runner(&valgrind.map(OsStr::new), upstream, setup).await
+    }
+
+    /// Starts the gateway, under another program if `runner` names one.
+    async fn gateway_with_runner(
+        &self,
+        runner: &[&OsStr],
+        upstream: &BenchTarget,
+        setup: &GatewaySetup,
+    ) -> anyhow::Result<BenchTarget> {
+        let binary = self.gateway.as_ref().context("the gateway is not one of the targets")?;
+        let collector = setup.traces.map(|_| self.sink()).transpose()?;
+        let manifest = tempfile::Builder::new().suffix(".yaml").tempfile_in(self.folder.path())?;
+        let (_, manifest) = manifest.keep()?;
+        std::fs::write(&manifest, manifest_for(upstream.address, setup, collector.as_ref()))?;
+        let log = manifest.with_extension("log");
+        let mut arguments = runner.to_vec();
+        arguments.extend([binary.as_os_str(), OsStr::new("serve"), OsStr::new("-f"), manifest.as_os_str()]);
+        arguments.extend(["--listen", "127.0.0.1:0"].map(OsStr::new));
+        arguments.extend(setup.without.iter().flat_map(|layer| ["--without-layer", *layer]).map(OsStr::new));
+        let mut process = LaunchedProcess::launch(arguments[0], &arguments[1..], File::create(&log)?.into())?;
+        let address =
+            process.printed_address().with_context(|| format!("the gateway: {}", log_tail(&log)))?;
+        let mut target = BenchTarget::new(TargetKind::Gateway.name(), address, process, upstream.processes());
+        if let Some(collector) = &collector {
+            target = target.with_dependency(collector);
+        }
+        if setup.key {
+            target.key = Some(rest::create_key(address).await?.into());
+        }
+        target.defers_work = setup.audit || setup.traces.is_some();
+        Ok(target)
+    }
+}
+
+fn manifest_for(upstream: SocketAddr, setup: &GatewaySetup, collector: Option<&BenchTarget>) -> String {
+    let telemetry = match (collector, setup.traces) {
+        (Some(BenchTarget { address, .. }), Some(share)) => format!(
+            "telemetry: {{otlp: {{endpoint: \"http://{address}\", protocol: http}}, traces: {{sample: {share}}}}}"
+        ),
+        _ => "telemetry: {}".to_owned(),
+    };
+    let handler = match setup.upstream {
+        UpstreamKind::Mcp => format!(
+            "type: mcp\n      mcpConfig: {{transport: streamable-http, endpoint: \"http://{upstream}/mcp\"}}"
+        ),
+        UpstreamKind::OpenApi => {
+            format!("type: openapi\n      openAPIConfig: {{specURL: \"http://{upstream}/openapi.json\"}}")
+        }
+    };
+    format!(
+        "apiVersion: omnia.altairalabs.ai/v1alpha1
+kind: ToolRegistry
+metadata: {{name: bench}}
+spec:
+  handlers:
+    - name: echo
+      {handler}
+---
+apiVersion: toolyard.dev/v1alpha1
+kind: Toolyard
+spec:
+  audit: {{enabled: {audit}}}
+  {telemetry}
+",
+        audit = setup.audit,
+    )
+}

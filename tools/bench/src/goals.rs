@@ -1,0 +1,162 @@
+//! Goals for the cost of the gateway and of the SDK. The bench reports whether they are met, and never fails for one.
+
+use serde::Serialize;
+use xtask_client::McpEra;
+
+use super::functions::{CallMode, FunctionLanguage, FunctionRow};
+use super::report::{BenchReport, CallRow, CostRatios, LibraryRow, SessionRow};
+use super::targets::{McpLibrary, TargetKind};
+
+/// A limit and its measurement.
+#[derive(Serialize)]
+pub(super) struct BenchGoal {
+    pub what: String,
+    /// `None` if the run did not measure it.
+    pub measured: Option<f64>,
+    pub limit: f64,
+    pub bound: GoalBound,
+}
+
+/// The direction of the limit, and whether the limit itself meets the goal.
+#[derive(Clone, Copy, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum GoalBound {
+    AtMost,
+    Below,
+    AtLeast,
+}
+
+impl BenchGoal {
+    fn at_most(limit: f64, what: impl Into<String>, measured: Option<f64>) -> BenchGoal {
+        BenchGoal { what: what.into(), measured, limit, bound: GoalBound::AtMost }
+    }
+
+    fn at_least(limit: f64, what: impl Into<String>, measured: Option<f64>) -> BenchGoal {
+        BenchGoal { what: what.into(), measured, limit, bound: GoalBound::AtLeast }
+    }
+
+    fn below(limit: f64, what: impl Into<String>, measured: Option<f64>) -> BenchGoal {
+        BenchGoal { what: what.into(), measured, limit, bound: GoalBound::Below }
+    }
+
+    /// The limit, in a few characters.
+    pub(super) fn expectation(&self) -> String {
+        match self.bound {
+            GoalBound::AtMost => format!("<= {:.1}", self.limit),
+            GoalBound::Below => format!("< {:.1}", self.limit),
+            GoalBound::AtLeast => format!(">= {:.1}", self.limit),
+        }
+    }
+
+    /// `met`, `not met` or `not measured`.
+    pub(super) fn verdict(&self) -> &'static str {
+        let is_met = |measured: f64| match self.bound {
+            GoalBound::AtMost => measured <= self.limit,
+            GoalBound::Below => measured < self.limit,
+            GoalBound::AtLeast => measured >= self.limit,
+        };
+        match self.measured.map(is_met) {
+            Some(true) => "met",
+            Some(false) => "not met",
+            None => "not measured",
+        }
+    }
+}
+
+/// Compares the figures with the goals.
+pub(super) fn evaluate(report: &BenchReport) -> Vec<BenchGoal> {
+    let mut goals = Vec::new();
+    for era in [McpEra::Legacy, McpEra::Modern] {
+        for kind in [TargetKind::Gateway, TargetKind::Operated] {
+            goals.extend(gateway_goals(report, era, kind));
+        }
+    }
+    let memory = report.memory.iter().find(|row| row.target == TargetKind::Gateway);
+    goals.push(BenchGoal::below(25.0, "idle memory, MiB", memory.map(|row| row.idle_mib)));
+    let start = report.start.as_ref().map(|start| start.median_ms);
+    goals.push(BenchGoal::below(50.0, "exec to the first list, median ms", start));
+    goals.extend(sdk_goals(report));
+    goals.extend(
+        [
+            (FunctionLanguage::Lua, 150.0),
+            (FunctionLanguage::JavaScript, 250.0),
+            (FunctionLanguage::Python, 60.0),
+        ]
+        .map(|(language, limit)| {
+            let p50 = function(report, language).map(|row| row.p50_us);
+            BenchGoal::at_most(limit, format!("function in {}, p50 us, 1 in flight", language.name()), p50)
+        }),
+    );
+    goals
+}
+
+/// The goals are the same with and without an API key, the audit trail and telemetry.
+fn gateway_goals(report: &BenchReport, era: McpEra, kind: TargetKind) -> Vec<BenchGoal> {
+    let ratios = |in_flight| ratios(report, kind, era, in_flight);
+    let load = |in_flight: usize| format!("{}, {}, {in_flight} in flight", kind.name(), era.name());
+    let cpu = |in_flight| {
+        let measured = ratios(in_flight).map(|ratios| ratios.cpu);
+        BenchGoal::at_most(3.0, format!("cpu:nginx, {}", load(in_flight)), measured)
+    };
+    let p50 = ratios(1).map(|ratios| ratios.p50);
+    vec![cpu(16), cpu(64), BenchGoal::at_most(2.0, format!("p50:nginx, {}", load(1)), p50)]
+}
+
+/// A tool on the SDK is at least as cheap as the same tool on rmcp.
+fn sdk_goals(report: &BenchReport) -> Vec<BenchGoal> {
+    let mut goals = Vec::new();
+    for era in [McpEra::Legacy, McpEra::Modern] {
+        for in_flight in [16, 64] {
+            let ratios = sdk(report, era, in_flight);
+            let load = format!("{}, {in_flight} in flight", era.name());
+            let calls = ratios.map(|ratios| ratios.calls_per_second);
+            goals.push(BenchGoal::at_least(1.0, format!("sdk, calls:rmcp, {load}"), calls));
+            goals.push(BenchGoal::at_most(
+                1.0,
+                format!("sdk, cpu:rmcp, {load}"),
+                ratios.map(|ratios| ratios.cpu),
+            ));
+        }
+        let ratio = sdk(report, era, 1).map(|ratios| ratios.p50);
+        goals.push(BenchGoal::at_most(1.0, format!("sdk, p50:rmcp, {}, 1 in flight", era.name()), ratio));
+    }
+    for streams in [false, true] {
+        let is_match = |row: &&SessionRow| row.library == McpLibrary::Sdk && row.streams == streams;
+        let ratio = report.sessions.iter().find(is_match).and_then(|row| row.ratio);
+        let what = if streams { "an idle session with a stream" } else { "an idle session" };
+        goals.push(BenchGoal::at_most(1.0, format!("sdk, memory:rmcp, {what}"), ratio));
+    }
+    goals
+}
+
+fn ratios(report: &BenchReport, kind: TargetKind, era: McpEra, in_flight: usize) -> Option<&CostRatios> {
+    let is_match = |row: &&CallRow| row.target == kind && row.era == era && row.in_flight == in_flight;
+    report.calls.iter().find(is_match)?.cost.ratios.as_ref()
+}
+
+fn sdk(report: &BenchReport, era: McpEra, in_flight: usize) -> Option<&CostRatios> {
+    let is_match =
+        |row: &&LibraryRow| row.library == McpLibrary::Sdk && row.era == era && row.in_flight == in_flight;
+    report.libraries.iter().find(is_match)?.cost.ratios.as_ref()
+}
+
+fn function(report: &BenchReport, language: FunctionLanguage) -> Option<&FunctionRow> {
+    let is_match =
+        |row: &&FunctionRow| (row.language, row.way, row.in_flight) == (language, CallMode::Gateway, 1);
+    report.functions.iter().find(is_match)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verdict_of_a_goal() {
+        let verdict = |goal: BenchGoal| goal.verdict();
+        assert_eq!(verdict(BenchGoal::at_most(3.0, "x", Some(3.0))), "met");
+        assert_eq!(verdict(BenchGoal::below(3.0, "x", Some(3.0))), "not met");
+        assert_eq!(verdict(BenchGoal::at_least(3.0, "x", Some(3.0))), "met");
+        assert_eq!(verdict(BenchGoal::at_least(3.0, "x", Some(2.9))), "not met");
+        assert_eq!(verdict(BenchGoal::below(3.0, "x", None)), "not measured");
+    }
+}

@@ -1,0 +1,70 @@
+//! An operation of an OpenAPI document as a tool, compared with the same request to its server.
+
+use serde::Serialize;
+use xtask_client::McpEra;
+
+use super::BenchPlan;
+use super::gateway::{GatewaySetup, UpstreamKind};
+use super::load::{BenchLoad, RequestKind, first_list};
+use super::report::{BenchReport, RequestCost, show};
+use super::runs::{IN_FLIGHT, measure_in_turns};
+use super::table::{number, table, text};
+use super::targets::TargetFactory;
+
+/// The OpenAPI document of the upstream.
+pub(super) const DOCUMENT: &str = r#"{
+    "openapi": "3.1.0",
+    "info": {"title": "echo", "version": "1.0.0"},
+    "paths": {"/v1/echo": {"post": {
+        "operationId": "echo",
+        "requestBody": {"required": true, "content": {"application/json": {"schema": {
+            "type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]
+        }}}},
+        "responses": {"200": {"description": "The text."}}
+    }}}
+}"#;
+
+/// Calls of one kind; ratios are to the direct request.
+#[derive(Serialize)]
+pub(super) struct OpenApiRow {
+    pub way: &'static str,
+    pub in_flight: usize,
+    pub cost: RequestCost,
+}
+
+/// Measures both, in turns.
+pub(super) async fn measure(
+    plan: &BenchPlan,
+    workshop: &TargetFactory,
+    report: &mut BenchReport,
+) -> anyhow::Result<()> {
+    let echo = workshop.echo(plan.tools)?;
+    let gateway = workshop
+        .gateway(&echo, &GatewaySetup { upstream: UpstreamKind::OpenApi, ..GatewaySetup::MINIMAL })
+        .await?;
+    first_list(&gateway, 1).await?;
+    for in_flight in IN_FLIGHT {
+        let load = |work| BenchLoad { era: McpEra::Modern, in_flight, duration: plan.cell, work };
+        let directly =
+            measure_in_turns(plan.rounds, load(RequestKind::Post), std::slice::from_ref(&echo)).await?;
+        let as_tool =
+            measure_in_turns(plan.rounds, load(RequestKind::Call), std::slice::from_ref(&gateway)).await?;
+        let base = directly.first();
+        for (way, rounds) in [("directly", &directly[0]), ("as a tool", &as_tool[0])] {
+            report.openapi.push(OpenApiRow { way, in_flight, cost: RequestCost::new(rounds, base) });
+        }
+    }
+    show(&report.openapi_table())
+}
+
+impl BenchReport {
+    fn openapi_table(&self) -> String {
+        let rows = self.openapi.iter().map(|row| {
+            let cells = [number(row.in_flight as f64, 0), text(row.way)];
+            cells.into_iter().chain(row.cost.cells()).collect()
+        });
+        let heads = ["in flight", "way", "calls/s", "p50 us", "p99 us", "cpu us", "cpu:direct", "p50:direct"];
+        let title = "an operation of an OpenAPI document (directly: plain HTTP; CPU time of the server that gets the request)";
+        table(title, &heads, rows.collect())
+    }
+}

@@ -1,0 +1,153 @@
+//! The conversion of one document, as JSON lines: a summary, then an operation per line.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Context;
+use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use toolyard_openapi::operation::{BodyContent, OpenApiOperation, RequestBody};
+use toolyard_openapi::{DescribedOperation, DescriptionSources, ReadOptions, read};
+use xtask_support::{measure, process};
+
+use super::documents::CorpusDocument;
+
+/// The first line: a summary of the conversion.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct ConversionSummary {
+    /// Size of the document with all its files, in bytes.
+    pub(super) bytes: usize,
+    /// CPU time of reading the document.
+    pub(super) cpu_seconds: f64,
+    /// Peak memory of the process, in KiB.
+    pub(super) peak_kib: u64,
+    /// The error if the document was refused.
+    pub(super) refused: Option<String>,
+    /// Faults found in the document.
+    pub(super) faults: Vec<DocumentFault>,
+}
+
+/// A fault in a document.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct DocumentFault {
+    place: String,
+    problem: String,
+}
+
+/// One operation.
+#[derive(Serialize)]
+struct OperationLine {
+    method: String,
+    path: String,
+    name: String,
+    /// The definition of the tool, byte by byte as clients get it.
+    definition: Box<RawValue>,
+    plan: Value,
+}
+
+/// Converts a document in another process. If the process crashes, the document counts as refused.
+pub(super) fn convert_in_process(
+    document: &CorpusDocument,
+    lines: &Path,
+) -> anyhow::Result<ConversionSummary> {
+    let mut child = Command::new("/proc/self/exe");
+    child.arg("convert").arg(&document.root).arg(lines);
+    if let Err(error) = process::run(&mut child) {
+        let summary = ConversionSummary {
+            refused: Some(format!("the process: {error:#}")),
+            ..ConversionSummary::default()
+        };
+        std::fs::write(lines, serde_json::to_string(&summary)?).context("write the lines")?;
+        return Ok(summary);
+    }
+    let text = std::fs::read_to_string(lines).context("read the summary")?;
+    serde_json::from_str(text.lines().next().unwrap_or_default()).context("read the summary")
+}
+
+/// The part of the other process.
+pub(super) fn run(root: &Path, lines: &Path) -> anyhow::Result<()> {
+    let sources = sources(root)?;
+    let started = cpu_seconds();
+    let sources = with_referenced_files(sources);
+    let read = read(&sources, &ReadOptions::default());
+    let cpu_seconds = cpu_seconds() - started;
+    let peak_kib = measure::memory(std::process::id()).peak;
+    let mut summary =
+        ConversionSummary { bytes: sources.bytes(), cpu_seconds, peak_kib, ..ConversionSummary::default() };
+    let operations = match read {
+        Ok(description) => {
+            let faults = description.faults.into_iter();
+            summary.faults =
+                faults.map(|fault| DocumentFault { place: fault.location, problem: fault.problem }).collect();
+            description.operations
+        }
+        Err(error) => {
+            summary.refused = Some(error.to_string());
+            Vec::new()
+        }
+    };
+    let file = File::create(lines).with_context(|| format!("create {}", lines.display()))?;
+    let mut out = BufWriter::new(file);
+    writeln!(out, "{}", serde_json::to_string(&summary)?)?;
+    for described in operations {
+        writeln!(out, "{}", serde_json::to_string(&line(&described)?)?)?;
+    }
+    out.flush().context("write the lines")
+}
+
+fn sources(root: &Path) -> anyhow::Result<DescriptionSources> {
+    let text = std::fs::read(root).with_context(|| format!("read {}", root.display()))?;
+    Ok(DescriptionSources::new(root.display().to_string(), String::from_utf8_lossy(&text)))
+}
+
+/// Adds the files that the document refers to. Nothing is fetched; remote files are empty.
+fn with_referenced_files(mut sources: DescriptionSources) -> DescriptionSources {
+    loop {
+        let missing = sources.missing();
+        if missing.is_empty() {
+            return sources;
+        }
+        for file in missing {
+            let text = std::fs::read_to_string(PathBuf::from(&file)).unwrap_or_default();
+            sources.add(file, text);
+        }
+    }
+}
+
+fn cpu_seconds() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    std::time::Duration::try_from(time).unwrap_or_default().as_secs_f64()
+}
+
+fn line(described: &DescribedOperation) -> anyhow::Result<OperationLine> {
+    let operation = &described.operation;
+    let definition = described.definition.to_json().as_text().to_owned();
+    Ok(OperationLine {
+        method: operation.method.to_string(),
+        path: operation.path.clone(),
+        name: operation.name.clone(),
+        definition: RawValue::from_string(definition).context("a definition is JSON")?,
+        plan: plan(operation),
+    })
+}
+
+/// The plan of the request: the parameter of each argument.
+fn plan(operation: &OpenApiOperation) -> Value {
+    let parameters = operation.parameters.iter().map(|parameter| {
+        let location = format!("{:?}", parameter.location).to_lowercase();
+        json!({"argument": parameter.argument, "name": parameter.name, "in": location})
+    });
+    json!({"parameters": parameters.collect::<Value>(), "body": operation.body.as_ref().map(body)})
+}
+
+fn body(body: &RequestBody) -> Value {
+    let content = match &body.content {
+        BodyContent::Argument(argument) => json!({"argument": argument}),
+        BodyContent::Members { named, .. } => json!({"members": named}),
+    };
+    json!({"mediaType": body.media_type, "content": content})
+}

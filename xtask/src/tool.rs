@@ -1,0 +1,74 @@
+//! The tools beside xtask, such as the bench: a package each, so that a command compiles only the tool that it runs.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, bail, ensure};
+use xtask_support::builds::sibling_program;
+use xtask_support::process;
+
+/// A package below `tools` with a command of the same name.
+#[derive(Clone, Copy)]
+pub(crate) enum XtaskTool {
+    Arena,
+    Bench,
+    Corpus,
+    Matrix,
+    Retrieval,
+}
+
+/// The arguments of a tool, which it parses itself.
+#[derive(clap::Args)]
+pub(crate) struct ToolArgs {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    args: Vec<OsString>,
+}
+
+impl XtaskTool {
+    fn package(self) -> &'static str {
+        match self {
+            XtaskTool::Arena => "xtask-arena",
+            XtaskTool::Bench => "xtask-bench",
+            XtaskTool::Corpus => "xtask-corpus",
+            XtaskTool::Matrix => "xtask-matrix",
+            XtaskTool::Retrieval => "xtask-retrieval",
+        }
+    }
+
+    /// Returns `true` if the tool reports times, which a debug build would distort.
+    fn is_optimised(self, args: &ToolArgs) -> bool {
+        match self {
+            XtaskTool::Bench => !args.args.iter().any(|arg| arg == "--quick"),
+            XtaskTool::Corpus | XtaskTool::Retrieval => true,
+            XtaskTool::Arena | XtaskTool::Matrix => false,
+        }
+    }
+
+    /// Builds the tool, and continues as that program in the caller's folder.
+    pub(crate) fn exec(self, args: &ToolArgs) -> anyhow::Result<()> {
+        let mut cargo = Command::new(process::cargo_program());
+        cargo.args(["run", "--quiet", "--package", self.package(), "--manifest-path"]);
+        cargo.arg(xtask_support::root().join("Cargo.toml"));
+        if self.is_optimised(args) {
+            cargo.arg("--release");
+        }
+        let error = cargo.arg("--").args(&args.args).exec();
+        bail!("cannot run cargo: {error}")
+    }
+
+    /// Runs the tool of the latest build of the workspace.
+    pub(crate) fn check<A: AsRef<OsStr>>(self, args: &[A]) -> anyhow::Result<()> {
+        process::run(Command::new(sibling_program(self.package())?).args(args))
+    }
+
+    /// As [`XtaskTool::check`], without arguments, and returns what the tool prints on its standard output.
+    pub(crate) fn output(self) -> anyhow::Result<String> {
+        let mut tool = Command::new(sibling_program(self.package())?);
+        let output =
+            tool.stderr(Stdio::inherit()).output().with_context(|| format!("start {}", self.package()))?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        ensure!(output.status.success(), "{text}\n{} ended with {}", self.package(), output.status);
+        Ok(text)
+    }
+}
