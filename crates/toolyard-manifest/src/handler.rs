@@ -1,40 +1,41 @@
 //! A handler: one entry of a `ToolRegistry`, from which the gateway builds a backend.
+//!
+//! The file of a part has its type and its reader. Some fields of the contract are not supported yet; they are rejected
+//! by name, because ignoring `selector` would be worse than not starting.
 
 mod auth;
-mod function;
-mod grpc;
-mod http;
-mod mcp;
+mod endpoint;
+pub(crate) mod headers;
+pub(crate) mod kinds;
 mod names;
-mod openapi;
 mod retry;
 mod secrets;
+mod tool;
 
 use std::time::Duration;
 
 use toolyard_core::{access::CallPrice, overrides::ChunkingPolicy};
 
+use self::kinds::{HandlerKind, HandlerScope};
 pub use self::{
     auth::{AuthScheme, CredentialSource, RequestAuth, SecretString},
-    function::{CortexOneHandler, FunctionHandler, FunctionSource},
-    grpc::{GrpcHandler, GrpcRetry, GrpcTls},
-    http::{HttpHandler, HttpRetry, HttpUrl, JmesPathMapping, StaticBody, ToolDefinition},
-    mcp::{
-        CommandArgs, CommandEnv, ConnectionSharing, McpHandler, McpHttp, McpHttpStyle, McpToolFilter,
-        McpTransport,
-    },
     names::{ArgumentOverride, DefinitionPin, PrefixMode, ToolModification, ToolOverride},
-    openapi::{OAuthClient, OpenApiHandler, OpenApiSpec, OperationFilter, SchemeCredential},
-    retry::RetryPolicy,
+    retry::{HttpRetry, RetryPolicy},
+    tool::ToolDefinition,
+};
+use crate::{
+    cursor::ValueCursor,
+    formats::{self, HandlerName},
 };
 
-use crate::{formats::HandlerName, process::BuiltinSettings};
+/// The default time-out of the contract.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The retry policy of handlers that are never retried.
-const NO_RETRY: RetryPolicy = RetryPolicy::attempts(1);
+/// Unsupported fields of the contract, followed by those that only the contract's own software has.
+const UNSUPPORTED_FIELDS: &[&str] = &["selector", "serviceRef", "clientConfig"];
 
-/// Time-out of a call of a built-in tool: a script may run for five minutes, after the installation of its packages.
-const BUILTIN_TIMEOUT: Duration = Duration::from_secs(15 * 60);
+/// The noun for duplicate handler names.
+pub(crate) const DUPLICATE_HANDLER: &str = "handler name";
 
 /// A handler of a manifest: a source of tools.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,24 +73,46 @@ impl HandlerConfig {
     /// The reserved name of the handler of the built-in tools.
     pub const BUILTINS: &str = "builtins";
 
-    /// Returns the handler of the built-in tools.
-    pub(crate) fn for_builtins(builtins: BuiltinSettings) -> Option<Self> {
+    /// Reads a handler of a registry with this name and namespace.
+    pub(crate) fn read(cursor: ValueCursor<'_>, registry: &str, namespace: &str) -> Option<Self> {
+        let mut fields = cursor.clone().fields()?;
+        // Discard the references of fields outside this handler.
+        cursor.take_reference_values();
+        let name = fields.required("name", handler_name);
+        let kind = HandlerKind::read(&mut fields, &HandlerScope { location: &cursor, namespace });
+        let timeout = fields.with_default("timeout", ValueCursor::timeout, DEFAULT_TIMEOUT);
+        let (prefix, overrides) = (names::prefix(&mut fields), names::overrides(&mut fields));
+        let pin = names::pin(&mut fields);
+        let price = fields.optional("price", |cursor| cursor.parse(formats::price));
+        let display_name = fields.optional("displayName", |cursor| cursor.parse(formats::display_name));
+        let description = fields.optional("description", ValueCursor::text);
+        let chunking = names::chunking(&mut fields);
+        fields.reject_unsupported(UNSUPPORTED_FIELDS);
+        fields.reject_misplaced(&["probe"], "it belongs to `spec` and applies to all handlers");
+        fields.finish();
+        let (kind, reference_values) = (kind?, cursor.take_reference_values());
         Some(Self {
-            name: HandlerName::parse(Self::BUILTINS).ok()?,
-            registry: Self::BUILTINS.to_owned(),
-            timeout: BUILTIN_TIMEOUT,
-            prefix: PrefixMode::default(),
-            pin: DefinitionPin::default(),
-            overrides: Vec::new(),
-            price: None,
-            display_name: None,
-            description: None,
-            chunking: ChunkingPolicy::default(),
+            name: name?,
+            registry: registry.to_owned(),
+            timeout,
+            prefix,
+            pin,
+            overrides,
+            price,
+            display_name,
+            description,
+            chunking,
             probe: None,
-            kind: HandlerKind::Builtins(Box::new(builtins)),
-            reference_values: Vec::new(),
+            kind,
+            reference_values,
         })
     }
+}
+
+fn handler_name(cursor: ValueCursor<'_>) -> Option<HandlerName> {
+    let name = cursor.clone().parse(HandlerName::parse)?;
+    cursor.declare(DUPLICATE_HANDLER, name.as_str());
+    Some(name)
 }
 
 /// Liveness checks of servers that are connected and silent.
@@ -104,77 +127,5 @@ pub struct ProbeSettings {
 impl Default for ProbeSettings {
     fn default() -> Self {
         Self { interval: Duration::from_secs(60), timeout: Duration::from_secs(5) }
-    }
-}
-
-/// The type of the server behind a handler.
-#[derive(Clone, Debug, PartialEq)]
-pub enum HandlerKind {
-    /// An MCP server, which lists its tools itself.
-    Mcp(Box<McpHandler>),
-    /// An HTTP endpoint that is one tool.
-    Http(Box<HttpHandler>),
-    /// A gRPC service that is one tool.
-    Grpc(Box<GrpcHandler>),
-    /// A service with an OpenAPI description, whose operations are tools.
-    OpenApi(Box<OpenApiHandler>),
-    /// The built-in tools of the gateway. `builtins` of the process declares them, not a registry.
-    Builtins(Box<BuiltinSettings>),
-    /// A function that this gateway hosts: an MCP server or one tool.
-    Function(Box<FunctionHandler>),
-    /// A function on the `CortexOne` platform: an MCP server or one tool.
-    CortexOne(Box<CortexOneHandler>),
-}
-
-impl HandlerKind {
-    /// The `type` in the manifest.
-    #[must_use]
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Mcp(_) => "mcp",
-            Self::Http(_) => "http",
-            Self::Grpc(_) => "grpc",
-            Self::OpenApi(_) => "openapi",
-            Self::Builtins(_) => "builtins",
-            Self::Function(_) => "function",
-            Self::CortexOne(_) => "cortexone",
-        }
-    }
-
-    /// The target of its calls, for display: a URL without its query, or `stdio://` and a command without its
-    /// arguments.
-    fn endpoint(&self) -> String {
-        match self {
-            Self::Mcp(mcp) => match &mcp.transport {
-                McpTransport::Http(http) => http.endpoint.display_url(),
-                McpTransport::Stdio { command, .. } => format!("stdio://{command}"),
-            },
-            Self::Http(http) => match &http.url {
-                HttpUrl::Fixed(endpoint) => endpoint.display_url(),
-                HttpUrl::Template(template) => template.display_url().to_owned(),
-            },
-            Self::Grpc(grpc) => grpc.endpoint.to_string(),
-            Self::OpenApi(openapi) => match &openapi.base_url {
-                Some(base_url) => base_url.display_url(),
-                None => openapi.spec.display_location(),
-            },
-            Self::Builtins(_) => "the gateway itself".to_owned(),
-            Self::Function(function) => function.source.display_location(),
-            Self::CortexOne(function) => function.url(),
-        }
-    }
-
-    /// The retry policy of its calls.
-    #[must_use]
-    pub const fn retry(&self) -> &RetryPolicy {
-        match self {
-            Self::Mcp(mcp) => &mcp.retry,
-            Self::Http(http) => &http.retry.policy,
-            Self::Grpc(grpc) => &grpc.retry.policy,
-            Self::OpenApi(openapi) => &openapi.retry.policy,
-            Self::Builtins(_) => &NO_RETRY,
-            Self::Function(function) => &function.retry,
-            Self::CortexOne(function) => &function.retry.policy,
-        }
     }
 }

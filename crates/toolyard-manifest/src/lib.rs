@@ -8,9 +8,9 @@
 //!
 //! The modules, in the order in which a text passes through them: `source` finds files, `builder` parses them into
 //! trees (`tree`, `scalar`), `cursor` and `fields` read the trees, `formats` the strings in them and `value` arbitrary
-//! JSON. `registry`, `process` and `listener` read the documents, and `report` collects problems. `import` converts the
-//! configuration files of MCP clients, `yaml` writes documents, `editor` adds handlers to existing files, and
-//! `edit_check` compares a manifest with its predecessor.
+//! JSON. `registry`, `handler`, `process` and `listener` read the documents, and `report` collects problems. `import`
+//! converts the configuration files of MCP clients, `yaml` writes documents, `editor` adds handlers to existing files,
+//! and `edit_check` compares a manifest with its predecessor.
 
 mod builder;
 mod cursor;
@@ -46,12 +46,9 @@ pub use self::{
     fingerprint::ManifestFingerprint,
     formats::{EndpointUrl, FormatError, HandlerName, ListenAddress, UrlTemplate},
     handler::{
-        ArgumentOverride, AuthScheme, CommandArgs, CommandEnv, ConnectionSharing, CortexOneHandler,
-        CredentialSource, DefinitionPin, FunctionHandler, FunctionSource, GrpcHandler, GrpcRetry, GrpcTls,
-        HandlerConfig, HandlerKind, HttpHandler, HttpRetry, HttpUrl, JmesPathMapping, McpHandler, McpHttp,
-        McpHttpStyle, McpToolFilter, McpTransport, OAuthClient, OpenApiHandler, OpenApiSpec, OperationFilter,
-        PrefixMode, ProbeSettings, RequestAuth, RetryPolicy, SchemeCredential, SecretString, StaticBody,
-        ToolDefinition, ToolModification, ToolOverride,
+        ArgumentOverride, AuthScheme, CredentialSource, DefinitionPin, HandlerConfig, HttpRetry, PrefixMode,
+        ProbeSettings, RequestAuth, RetryPolicy, SecretString, ToolDefinition, ToolModification,
+        ToolOverride, kinds::*,
     },
     import::{ImportNote, ImportedManifest, import},
     limits::{ProcessLimits, ProcessTimeouts},

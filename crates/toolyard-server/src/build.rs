@@ -1,8 +1,10 @@
-//! Builds a backend for each handler of the manifest. A new handler type is one more arm here.
+//! Builds a backend for each handler of the manifest, by the file of its kind.
 
 mod auth;
 mod builtins;
+mod cortexone;
 mod function;
+mod grpc;
 mod http;
 mod mcp;
 mod names;
@@ -17,7 +19,7 @@ use toolyard_core::gate::{CallGate, GateSize};
 use toolyard_core::registry::{CallLimits, HandlerEntry};
 use toolyard_core::{Backend, Json, LongWork, Object, RetrySchedule, SecretRedactor, Tool};
 use toolyard_manifest::{
-    self as manifest, HandlerKind, McpTransport, ProcessSettings, RetryPolicy, SecretString, ToolDefinition,
+    self as manifest, HandlerKind, ProcessSettings, RetryPolicy, SecretString, ToolDefinition,
 };
 use toolyard_net::budget::ByteBudget;
 use toolyard_net::client::HttpClient;
@@ -99,7 +101,7 @@ impl HandlerBuilder {
         &mut self,
         handlers: impl IntoIterator<Item = &'a manifest::HandlerConfig>,
     ) -> io::Result<()> {
-        if !self.has_roots && handlers.into_iter().any(uses_tls) {
+        if !self.has_roots && handlers.into_iter().any(|handler| handler.kind.uses_tls()) {
             self.client = HttpClient::with_system_roots()?;
             self.has_roots = true;
         }
@@ -112,21 +114,7 @@ impl HandlerBuilder {
         let (name, secrets) = (handler.name.as_str(), SecretRedactor::new(handler.secrets()));
         // Each attempt has the handler's timeout, so a call with retries may take several times as long.
         let timeout = retry(handler.kind.retry()).budget(handler.timeout);
-        let backend: Arc<dyn Backend> = match &handler.kind {
-            HandlerKind::Mcp(mcp) => Arc::new(self.mcp(handler, mcp, &secrets)),
-            HandlerKind::Http(http) => {
-                let delivery = self.http_delivery(&http.retry, handler.timeout);
-                let backend = http::backend(http, delivery, &self.process, &self.client, &secrets);
-                Arc::new(backend.with_long_work(self.long_work.clone()))
-            }
-            HandlerKind::Grpc(grpc) => {
-                Arc::new(UnsupportedBackend::new(handler.kind.name(), Some(explicit_tool(&grpc.tool))))
-            }
-            HandlerKind::OpenApi(openapi) => Arc::new(self.openapi(handler, openapi, &secrets)),
-            HandlerKind::Builtins(builtins) => self.builtins(builtins),
-            HandlerKind::Function(function) => self.function(handler, function, &secrets),
-            HandlerKind::CortexOne(function) => self.cortexone(handler, function, &secrets),
-        };
+        let backend = self.backend(handler, &secrets);
         let limits = &self.process.limits;
         let size = GateSize { running: limits.concurrent_calls_per_handler, waiting: limits.queued_calls };
         let limits = CallLimits { timeout, gate: CallGate::new(size) };
@@ -136,6 +124,19 @@ impl HandlerBuilder {
             handler,
             HandlerEntry { secrets, disclosure, is_builtin, ..HandlerEntry::new(name, backend, limits) },
         )
+    }
+
+    /// Builds the backend of a handler.
+    fn backend(&self, handler: &manifest::HandlerConfig, secrets: &SecretRedactor) -> Arc<dyn Backend> {
+        match &handler.kind {
+            HandlerKind::Mcp(mcp) => self.mcp(handler, mcp, secrets),
+            HandlerKind::Http(http) => self.http(handler, http, secrets),
+            HandlerKind::Grpc(grpc) => grpc::backend(handler, grpc),
+            HandlerKind::OpenApi(openapi) => self.openapi(handler, openapi, secrets),
+            HandlerKind::Function(function) => self.function(handler, function, secrets),
+            HandlerKind::CortexOne(function) => self.cortexone(handler, function, secrets),
+            HandlerKind::Builtins(builtins) => self.builtins(builtins),
+        }
     }
 }
 
@@ -149,19 +150,6 @@ pub(crate) fn with_declaration(declared: &manifest::HandlerConfig, handler: Hand
     let [display_name, description] =
         [&declared.display_name, &declared.description].map(|text| text.as_deref().map(Into::into));
     HandlerEntry { prefix, overrides, price, display_name, description, chunking, ..handler }
-}
-
-fn uses_tls(handler: &manifest::HandlerConfig) -> bool {
-    match &handler.kind {
-        HandlerKind::Mcp(mcp) => match &mcp.transport {
-            McpTransport::Http(http) => http.endpoint.is_tls(),
-            McpTransport::Stdio { .. } => false,
-        },
-        HandlerKind::Http(http) => http.url.is_tls(),
-        HandlerKind::OpenApi(openapi) => openapi::uses_tls(openapi),
-        HandlerKind::CortexOne(function) => function.base_url.is_tls(),
-        HandlerKind::Grpc(_) | HandlerKind::Function(_) | HandlerKind::Builtins(_) => false,
-    }
 }
 
 /// Returns the tool that a manifest defines.

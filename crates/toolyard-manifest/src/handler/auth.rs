@@ -1,6 +1,17 @@
-//! Authentication of upstream requests.
+//! Authentication of upstream requests: `auth`, and the older fields of a configuration.
 
-use std::{fmt, path::PathBuf};
+use std::{
+    fmt,
+    fs::{File, Metadata},
+    io,
+    path::PathBuf,
+};
+
+use crate::{
+    cursor::{KeywordChoice, ValueCursor},
+    fields::ObjectFields,
+    formats::{self, FormatError},
+};
 
 /// The authentication of upstream requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +52,7 @@ pub enum CredentialSource {
 #[derive(Clone, PartialEq, Eq)]
 pub struct SecretString(String);
 
-// === impl Secret ===
+// === impl SecretString ===
 
 impl SecretString {
     /// Wraps a string.
@@ -60,4 +71,133 @@ impl fmt::Debug for SecretString {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("SecretString")
     }
+}
+
+// === readers ===
+
+const SCHEME: KeywordChoice<Option<AuthScheme>> = KeywordChoice {
+    noun: "kind of authentication",
+    words: &[("none", None), ("bearer", Some(AuthScheme::Bearer)), ("basic", Some(AuthScheme::Basic))],
+    unsupported: &["serviceAccount", "workloadIdentity"],
+};
+
+/// The names of the fields, which differ.
+struct AuthFieldNames {
+    scheme: &'static str,
+    token: &'static str,
+    secret: &'static str,
+}
+
+/// Reads the handler's own `auth`, unless its configuration has one.
+pub(super) fn handler_auth(
+    fields: &mut ObjectFields<'_>,
+    configured: Option<RequestAuth>,
+    config: &str,
+) -> Option<RequestAuth> {
+    if configured.is_some() {
+        fields.reject_misplaced(&["auth"], &format!("`{config}.authType` already sets the authentication"));
+        return configured;
+    }
+    fields.optional("auth", auth)
+}
+
+/// Reads the object `auth` of a handler.
+fn auth(cursor: ValueCursor<'_>) -> Option<RequestAuth> {
+    const NAMES: AuthFieldNames = AuthFieldNames { scheme: "type", token: "token", secret: "secretRef" };
+    let mut fields = cursor.fields()?;
+    let scheme = fields.required(NAMES.scheme, |cursor| cursor.choice(&SCHEME));
+    let auth = credentials(&mut fields, &NAMES, scheme);
+    fields.reject_unsupported(&["serviceAccount", "workloadIdentity"]);
+    fields.finish();
+    auth
+}
+
+/// Reads the equivalent fields of a configuration.
+pub(super) fn config_auth(fields: &mut ObjectFields<'_>) -> Option<RequestAuth> {
+    const NAMES: AuthFieldNames =
+        AuthFieldNames { scheme: "authType", token: "authToken", secret: "authSecretRef" };
+    let scheme = fields.optional(NAMES.scheme, |cursor| Some(cursor.choice(&SCHEME)));
+    // Without a scheme a token has no use.
+    credentials(fields, &NAMES, scheme.unwrap_or(Some(None)))
+}
+
+fn credentials(
+    fields: &mut ObjectFields<'_>,
+    names: &AuthFieldNames,
+    scheme: Option<Option<AuthScheme>>,
+) -> Option<RequestAuth> {
+    let scheme = match scheme {
+        Some(Some(scheme)) => scheme,
+        Some(None) => {
+            fields.reject_misplaced(
+                &[names.token, names.secret],
+                "it belongs to the types `bearer` and `basic`",
+            );
+            return None;
+        }
+        // The scheme is invalid, so that the other fields cannot be checked.
+        None => {
+            fields.allow(&[names.token, names.secret]);
+            return None;
+        }
+    };
+    let format = match scheme {
+        AuthScheme::Bearer => formats::token,
+        AuthScheme::Basic => formats::user_and_password,
+    };
+    secret(fields, names.token, names.secret, format).map(|credential| RequestAuth { scheme, credential })
+}
+
+/// Reads a secret from one of two fields: `value_field` contains it in a format or as `file:PATH`, and
+/// `reference_field` refers to a mounted secret.
+pub(super) fn secret(
+    fields: &mut ObjectFields<'_>,
+    value_field: &'static str,
+    reference_field: &'static str,
+    format: fn(&str) -> Result<SecretString, FormatError>,
+) -> Option<CredentialSource> {
+    match fields.optional(reference_field, |cursor| Some(secret_key(cursor))) {
+        Some(secret) => {
+            fields.reject_misplaced(
+                &[value_field],
+                &format!("`{reference_field}` already refers to the secret"),
+            );
+            secret
+        }
+        None => fields.required(value_field, |cursor| credential(cursor, format)),
+    }
+}
+
+fn credential(
+    cursor: ValueCursor<'_>,
+    format: fn(&str) -> Result<SecretString, FormatError>,
+) -> Option<CredentialSource> {
+    match cursor.clone().text()?.strip_prefix("file:") {
+        Some(path) => existing_file(&cursor, path).map(CredentialSource::File),
+        None => cursor.parse_secret(format).map(CredentialSource::Value),
+    }
+}
+
+/// Resolves a file that is read when it is needed. It must exist already.
+pub(super) fn existing_file(cursor: &ValueCursor<'_>, path: &str) -> Option<PathBuf> {
+    let path = cursor.resolve_path(path);
+    if let Err(error) = File::open(&path).and_then(|file| file.metadata()).and_then(is_file) {
+        let problem = cursor.problem(format!("this file cannot be read: {error}"));
+        cursor.report(problem.expected("`file:` and the path of a file, from the folder of the manifest"));
+        return None;
+    }
+    Some(path)
+}
+
+fn is_file(metadata: Metadata) -> io::Result<()> {
+    if metadata.is_dir() { Err(io::ErrorKind::IsADirectory.into()) } else { Ok(()) }
+}
+
+fn secret_key(cursor: ValueCursor<'_>) -> Option<CredentialSource> {
+    cursor.require_secrets_dir();
+    let mut fields = cursor.fields()?;
+    let name = fields.required("name", |cursor| cursor.parse(formats::file_name));
+    let key = fields.required("key", |cursor| cursor.parse(formats::file_name));
+    fields.finish();
+    Some(CredentialSource::Key { name: name?, key: key? })
 }

@@ -1,12 +1,11 @@
 //! The secrets of a handler, which never appear in any output.
 
+use http::HeaderName;
 use serde_json::Value;
 use toolyard_core::SecretRedactor;
 
-use super::{
-    ArgumentOverride, CredentialSource, HandlerConfig, HandlerKind, HttpUrl, McpTransport, OpenApiSpec,
-    RequestAuth, SchemeCredential, SecretString, ToolOverride,
-};
+use super::{ArgumentOverride, CredentialSource, HandlerConfig, RequestAuth, SecretString, ToolOverride};
+use crate::formats::EndpointUrl;
 
 impl HandlerConfig {
     /// Returns everything that may be secret: the values of secret fields, in the manifest or by reference, and the
@@ -26,7 +25,7 @@ impl HandlerConfig {
                 texts.add(value);
             }
         }
-        texts.handler_kind(&self.kind);
+        self.kind.add_secrets(&mut texts);
         self.overrides.iter().for_each(|(_, change)| texts.pinned_values(change));
         texts.0
     }
@@ -50,87 +49,37 @@ fn authority_and_rest(url: &str) -> (&str, &str) {
 
 /// Collects texts that may be secret.
 #[derive(Default)]
-struct SecretCollector(Vec<String>);
+pub(super) struct SecretCollector(Vec<String>);
 
 impl SecretCollector {
-    fn add(&mut self, text: &str) {
+    /// Adds a text.
+    pub(super) fn add(&mut self, text: &str) {
         self.0.push(text.to_owned());
     }
 
-    fn handler_kind(&mut self, kind: &HandlerKind) {
-        match kind {
-            HandlerKind::Mcp(mcp) => match &mcp.transport {
-                McpTransport::Http(http) => {
-                    self.query(&http.endpoint.uri().to_string());
-                    self.auth(http.auth.as_ref());
-                    http.headers.iter().for_each(|(_, value)| self.header(value));
-                }
-                McpTransport::Stdio { args, env, .. } => {
-                    self.args(args.iter());
-                    env.iter().for_each(|(_, value)| self.add(value));
-                }
-            },
-            HandlerKind::Http(http) => {
-                match &http.url {
-                    HttpUrl::Fixed(endpoint) => self.query(&endpoint.uri().to_string()),
-                    HttpUrl::Template(template) => self.query(template.as_str()),
-                }
-                self.auth(http.auth.as_ref());
-                http.headers.iter().for_each(|(_, value)| self.header(value));
-                http.static_query.iter().for_each(|(_, value)| self.add(value.expose()));
-                http.static_body.iter().flat_map(|body| body.iter()).for_each(|(_, value)| self.value(value));
-            }
-            HandlerKind::Grpc(grpc) => self.auth(grpc.auth.as_ref()),
-            HandlerKind::Function(_) => {}
-            HandlerKind::CortexOne(function) => self.credential(&function.api_key),
-            HandlerKind::OpenApi(openapi) => {
-                if let OpenApiSpec::Url(url) = &openapi.spec {
-                    self.query(&url.uri().to_string());
-                }
-                openapi.base_url.iter().for_each(|url| self.query(&url.uri().to_string()));
-                self.auth(openapi.auth.as_ref());
-                openapi.headers.iter().for_each(|(_, value)| self.header(value));
-                openapi.credentials.iter().for_each(|(_, wanted)| self.scheme(wanted));
-            }
-            HandlerKind::Builtins(builtins) => {
-                builtins
-                    .llm
-                    .iter()
-                    .filter_map(|llm| llm.api_key.as_ref())
-                    .for_each(|key| self.add(key.expose()));
-            }
-        }
-    }
-
-    fn scheme(&mut self, credential: &SchemeCredential) {
-        match credential {
-            SchemeCredential::Secret(credential) => self.credential(credential),
-            SchemeCredential::OAuth(client) => {
-                self.credential(&client.secret);
-                client.token_url.iter().for_each(|url| self.query(&url.uri().to_string()));
-            }
-        }
-    }
-
-    fn auth(&mut self, auth: Option<&RequestAuth>) {
+    /// Adds the credential of requests.
+    pub(super) fn auth(&mut self, auth: Option<&RequestAuth>) {
         auth.iter().for_each(|auth| self.credential(&auth.credential));
     }
 
     /// Adds a token, or a user name and a password; of the latter the password is also secret by itself.
-    fn credential(&mut self, credential: &CredentialSource) {
+    pub(super) fn credential(&mut self, credential: &CredentialSource) {
         if let CredentialSource::Value(secret) = credential {
             self.add(secret.expose());
             self.0.extend(secret.expose().split_once(':').map(|(_, password)| password.to_owned()));
         }
     }
 
-    /// Adds the value of a header, and the part after its scheme.
-    fn header(&mut self, value: &SecretString) {
-        self.add(value.expose());
-        self.0.extend(value.expose().split_once(' ').map(|(_, credentials)| credentials.to_owned()));
+    /// Adds the values of headers, and the parts after their schemes.
+    pub(super) fn headers(&mut self, headers: &[(HeaderName, SecretString)]) {
+        for (_, value) in headers {
+            self.add(value.expose());
+            self.0.extend(value.expose().split_once(' ').map(|(_, credentials)| credentials.to_owned()));
+        }
     }
 
-    fn args<'a>(&mut self, args: impl Iterator<Item = &'a str>) {
+    /// Adds the values of options among a program's arguments, and the secret parts of URLs with a user.
+    pub(super) fn args<'a>(&mut self, args: impl Iterator<Item = &'a str>) {
         let mut is_of_option = false;
         for arg in args {
             let option = arg.strip_prefix("--");
@@ -157,15 +106,20 @@ impl SecretCollector {
         self.query(text);
     }
 
+    /// Adds the values in the query of an endpoint.
+    pub(super) fn query_of(&mut self, endpoint: &EndpointUrl) {
+        self.query(&endpoint.uri().to_string());
+    }
+
     /// Adds the values in the query of a URL.
-    fn query(&mut self, url: &str) {
+    pub(super) fn query(&mut self, url: &str) {
         let query = url.split_once('?').map_or("", |(_, query)| query);
         let value = |pair: &str| pair.split_once('=').map_or(pair, |(_, value)| value).to_owned();
         self.0.extend(query.split(['&', '#']).map(value));
     }
 
     /// Adds the strings in a value.
-    fn value(&mut self, value: &Value) {
+    pub(super) fn value(&mut self, value: &Value) {
         match value {
             Value::String(text) => self.add(text),
             Value::Array(items) => items.iter().for_each(|item| self.value(item)),

@@ -1,17 +1,14 @@
-//! Builds handlers of the types `function` and `cortexone`.
+//! Builds handlers of the type `function`.
 
 use std::sync::Arc;
 
-use toolyard_backends::cortexone::unwrap::ReturnFormat;
-use toolyard_backends::cortexone::{CortexoneFunction, CortexoneOptions};
 use toolyard_backends::function::{self, FunctionBackend};
 use toolyard_backends::http::response::ResponseConversion;
 use toolyard_core::{Backend, MessageExchange, RetrySchedule, SecretRedactor};
-use toolyard_manifest::{CortexOneHandler, FunctionHandler, HandlerConfig, ToolDefinition};
+use toolyard_manifest::{FunctionHandler, HandlerConfig, ToolDefinition};
 use toolyard_mcp::client::{ClientOptions, McpBackend, ServerEndpoint, UpstreamRetry};
-use toolyard_net::auth::{HttpAuthScheme, UpstreamCredentials};
 
-use super::{HandlerBuilder, UnsupportedBackend, auth, explicit_tool, retry};
+use super::{HandlerBuilder, UnsupportedBackend, explicit_tool, retry};
 
 /// Provides exchanges with hosted functions.
 pub trait FunctionExchanges: Send + Sync {
@@ -35,37 +32,8 @@ impl HandlerBuilder {
         self.function_backend(handler, functions.exchange(function), function.tool.as_ref(), retry, secrets)
     }
 
-    pub(super) fn cortexone(
-        &self,
-        handler: &HandlerConfig,
-        function: &CortexOneHandler,
-        secrets: &SecretRedactor,
-    ) -> Arc<dyn Backend> {
-        let Ok(url) = format!("{}/invoke", function.url()).parse() else {
-            // Validation accepts only URLs to which a path can be added.
-            return Arc::new(UnsupportedBackend::new(
-                handler.kind.name(),
-                function.tool.as_ref().map(explicit_tool),
-            ));
-        };
-        let source = auth::source(&function.api_key, &self.process);
-        let options = CortexoneOptions {
-            url,
-            auth: UpstreamCredentials { scheme: HttpAuthScheme::Bare, source, secrets: secrets.clone() },
-            return_format: if function.tool.is_some() {
-                ReturnFormat::HttpResponse
-            } else {
-                ReturnFormat::JsonRpcMessage
-            },
-            delivery: self.http_delivery(&function.retry, handler.timeout),
-        };
-        let exchange = Arc::new(CortexoneFunction::new(options, &self.client));
-        // The exchange itself retries.
-        self.function_backend(handler, exchange, function.tool.as_ref(), RetrySchedule::never(), secrets)
-    }
-
     /// Builds the backend of a function: a tool that the manifest defines, or an MCP server.
-    fn function_backend(
+    pub(super) fn function_backend(
         &self,
         handler: &HandlerConfig,
         exchange: Arc<dyn MessageExchange>,

@@ -1,5 +1,6 @@
 //! Builds handlers of the type `http`.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use toolyard_backends::delivery::{RequestDelivery, ResendPolicy};
@@ -8,37 +9,37 @@ use toolyard_backends::http::request::HttpRequestPlan;
 use toolyard_backends::http::response::ResponseConversion;
 use toolyard_backends::http::target::RequestTarget;
 use toolyard_backends::http::{HttpBackend, HttpToolOptions};
-use toolyard_core::{Json, Object, SecretRedactor};
-use toolyard_manifest::{self as manifest, HttpHandler, HttpRetry, HttpUrl, ProcessSettings, SecretString};
-use toolyard_net::client::HttpClient;
+use toolyard_core::{Backend, Json, Object, SecretRedactor};
+use toolyard_manifest::{self as manifest, HandlerConfig, HttpHandler, HttpRetry, HttpUrl, SecretString};
 
-use super::{HandlerBuilder, auth, headers};
+use super::{HandlerBuilder, auth, explicit_tool, headers};
 
 /// Response size limit of the specification, in bytes. The process may have a lower one.
 const RESPONSE_BYTES: usize = 10 << 20;
 
-pub(super) fn backend(
-    handler: &HttpHandler,
-    delivery: RequestDelivery,
-    process: &ProcessSettings,
-    client: &HttpClient,
-    secrets: &SecretRedactor,
-) -> HttpBackend {
-    let options = HttpToolOptions {
-        tool: super::explicit_tool(&handler.tool),
-        plan: plan(handler, delivery.response_bytes),
-        auth: handler.auth.as_ref().map(|auth| auth::auth(auth, process, secrets)),
-        reading: ResponseConversion {
-            redact: handler.redact.clone(),
-            mapping: handler.response_mapping.as_ref().map(|it| mapping(it, delivery.response_bytes)),
-            promises_structure: handler.tool.output_schema.is_some(),
-        },
-        delivery,
-    };
-    HttpBackend::new(options, client)
-}
-
 impl HandlerBuilder {
+    pub(super) fn http(
+        &self,
+        handler: &HandlerConfig,
+        http: &HttpHandler,
+        secrets: &SecretRedactor,
+    ) -> Arc<dyn Backend> {
+        let delivery = self.http_delivery(&http.retry, handler.timeout);
+        let options = HttpToolOptions {
+            tool: explicit_tool(&http.tool),
+            plan: plan(http, delivery.response_bytes),
+            auth: http.auth.as_ref().map(|auth| auth::auth(auth, &self.process, secrets)),
+            reading: ResponseConversion {
+                redact: http.redact.clone(),
+                mapping: http.response_mapping.as_ref().map(|it| mapping(it, delivery.response_bytes)),
+                promises_structure: http.tool.output_schema.is_some(),
+            },
+            delivery,
+        };
+        let backend = HttpBackend::new(options, &self.client);
+        Arc::new(backend.with_long_work(self.long_work.clone()))
+    }
+
     /// Returns the delivery of requests with this retry policy.
     pub(super) fn http_delivery(&self, retry: &HttpRetry, attempt_time: Duration) -> RequestDelivery {
         let policy = ResendPolicy {

@@ -1,6 +1,8 @@
 //! Builds handlers of the type `mcp`.
 
-use toolyard_core::SecretRedactor;
+use std::sync::Arc;
+
+use toolyard_core::{Backend, SecretRedactor};
 use toolyard_manifest::{
     self as manifest, ConnectionSharing, HandlerConfig, McpHandler, McpHttp, McpHttpStyle, McpToolFilter,
     McpTransport, ProcessSettings,
@@ -19,9 +21,10 @@ impl HandlerBuilder {
         handler: &HandlerConfig,
         mcp: &McpHandler,
         secrets: &SecretRedactor,
-    ) -> McpBackend {
+    ) -> Arc<dyn Backend> {
         let options = self.options(handler, mcp, secrets);
-        McpBackend::start(handler.name.as_str(), self.endpoint(&mcp.transport, secrets), options)
+        let endpoint = self.endpoint(&mcp.transport, secrets);
+        Arc::new(McpBackend::start(handler.name.as_str(), endpoint, options))
     }
 
     fn endpoint(&self, transport: &McpTransport, secrets: &SecretRedactor) -> ServerEndpoint {

@@ -1,11 +1,12 @@
 //! Builds handlers of the type `openapi`.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use toolyard_backends::openapi::credentials::{self, ServiceCredentials};
 use toolyard_backends::openapi::source::DescriptionLocation;
 use toolyard_backends::openapi::{OpenApiBackend, OpenApiOptions};
-use toolyard_core::SecretRedactor;
+use toolyard_core::{Backend, SecretRedactor};
 use toolyard_manifest::{CredentialSource, HandlerConfig, OpenApiHandler, OpenApiSpec, SchemeCredential};
 use toolyard_openapi::OperationSelector;
 
@@ -17,7 +18,7 @@ impl HandlerBuilder {
         handler: &HandlerConfig,
         openapi: &OpenApiHandler,
         secrets: &SecretRedactor,
-    ) -> OpenApiBackend {
+    ) -> Arc<dyn Backend> {
         let process = &self.process;
         let filter = openapi.filter.clone();
         let variables = openapi.server_variables.iter();
@@ -45,7 +46,7 @@ impl HandlerBuilder {
             read_time: process.timeouts.connect,
             document_bytes: process.limits.response_bytes,
         };
-        OpenApiBackend::start(options, &self.client)
+        Arc::new(OpenApiBackend::start(options, &self.client))
     }
 
     fn credentials(
@@ -68,17 +69,6 @@ impl HandlerBuilder {
         };
         ServiceCredentials::new(all.iter().map(credential).collect::<HashMap<_, _>>(), secrets.clone())
     }
-}
-
-/// True if any of its requests may need the system's root certificates.
-pub(super) fn uses_tls(handler: &OpenApiHandler) -> bool {
-    let spec = matches!(&handler.spec, OpenApiSpec::Url(url) if url.is_tls());
-    let token = |(_, credential): &(String, SchemeCredential)| match credential {
-        SchemeCredential::OAuth(client) => client.token_url.as_ref().is_none_or(|url| url.is_tls()),
-        SchemeCredential::Secret(_) => false,
-    };
-    // Where the OpenAPI document names the server, its scheme is unknown yet.
-    spec || handler.base_url.as_ref().is_none_or(|url| url.is_tls()) || handler.credentials.iter().any(token)
 }
 
 fn source(spec: &OpenApiSpec) -> DescriptionLocation {

@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use toolyard_core::{BackendPhase, Catalog, Tool};
 use toolyard_manifest as manifest;
-use toolyard_manifest::{DefinitionPin, HandlerKind};
+use toolyard_manifest::DefinitionPin;
 
 use self::acceptances::AcceptanceLog;
 use super::handler_records::{HandlerRecords, key};
@@ -175,7 +175,7 @@ impl ToolDefinitions {
         handler: &manifest::HandlerConfig,
         record: &Bytes,
     ) -> Vec<DefinitionChange> {
-        if !has_server_definitions(&handler.kind) {
+        if !handler.kind.has_server_definitions() {
             return Vec::new();
         }
         let definitions = self.handlers.entry(key(handler)).or_default();
@@ -203,7 +203,7 @@ impl ToolDefinitions {
         handler: &manifest::HandlerConfig,
         offered: Arc<Catalog>,
     ) -> CatalogReview {
-        if !has_server_definitions(&handler.kind) {
+        if !handler.kind.has_server_definitions() {
             return CatalogReview { catalog: offered, reported_changes: Vec::new() };
         }
         let definitions = self.handlers.entry(key(handler)).or_default();
@@ -421,15 +421,4 @@ fn trim(
         accepted.retain(|tool, _| offered.contains_key(tool));
     }
     exceeds_limit
-}
-
-/// True if the handler's server defines its tools. Other tools are defined by the manifest or by the gateway.
-const fn has_server_definitions(kind: &HandlerKind) -> bool {
-    match kind {
-        HandlerKind::Mcp(_)
-        | HandlerKind::OpenApi(_)
-        | HandlerKind::Function(_)
-        | HandlerKind::CortexOne(_) => true,
-        HandlerKind::Http(_) | HandlerKind::Grpc(_) | HandlerKind::Builtins(_) => false,
-    }
 }

@@ -1,4 +1,4 @@
-//! The reader of `endpoint`: the address of a handler's server.
+//! `endpoint`: the address of a handler's server.
 
 use crate::{
     cursor::ValueCursor,

@@ -1,12 +1,28 @@
-//! The reader of `tool`: the definition of a handler's only tool.
+//! `tool`: the definition of a handler's only tool.
+
+use serde_json::Value;
 
 use crate::{
     cursor::ValueCursor,
+    fields::ObjectFields,
     formats,
-    handler::ToolDefinition,
     value::{self, StringMode},
 };
 
+/// The definition of a tool, as models see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolDefinition {
+    /// Name of the tool.
+    pub name: String,
+    /// Description of the tool.
+    pub description: String,
+    /// JSON schema of its arguments.
+    pub input_schema: Value,
+    /// JSON schema of its result.
+    pub output_schema: Option<Value>,
+}
+
+/// Reads the object `tool`.
 pub(super) fn read(cursor: ValueCursor<'_>) -> Option<ToolDefinition> {
     let mut fields = cursor.fields()?;
     let name = fields.required("name", |cursor| cursor.parse(formats::tool_name));
@@ -22,8 +38,17 @@ pub(super) fn read(cursor: ValueCursor<'_>) -> Option<ToolDefinition> {
     })
 }
 
+/// Reads `tool` of a handler that may be an MCP server instead. `None`: it is present and invalid.
+#[expect(clippy::option_option, reason = "the outer one says whether it could be read, as with every reader")]
+pub(super) fn read_optional(fields: &mut ObjectFields<'_>) -> Option<Option<ToolDefinition>> {
+    match fields.optional("tool", |cursor| Some(read(cursor))) {
+        Some(tool) => tool.map(Some),
+        None => Some(None),
+    }
+}
+
 /// Reads the schema of the arguments. MCP requires `type: object` in it (2025-11-25, schema, `Tool`).
-fn input_schema(cursor: ValueCursor<'_>) -> Option<serde_json::Value> {
+fn input_schema(cursor: ValueCursor<'_>) -> Option<Value> {
     let schema = value::object(cursor.clone(), StringMode::Literal)?;
     if schema.get("type").and_then(|kind| kind.as_str()) != Some("object") {
         let problem = cursor.problem("this is not the schema of an object").expected("`type: object` in it");
