@@ -18,7 +18,7 @@ use crate::process;
 /// siblings do not depend on each other; if one needs another's ability, the composition root adapts it.
 const ALLOWED_EDGES: [(&str, &[&str]); 11] = [
     ("toolyard-core", &[]),
-    ("toolyard-agent", &["toolyard-core", "toolyard-rank", "toolyard-sdk"]),
+    ("toolyard-agent", &["toolyard-core", "toolyard-manifest", "toolyard-rank", "toolyard-sdk"]),
     ("toolyard-backends", &["toolyard-core", "toolyard-net", "toolyard-openapi"]),
     ("toolyard-functions", &["toolyard-core", "toolyard-process", "toolyard-sandbox", "toolyard-store"]),
     ("toolyard-mcp", &["toolyard-core", "toolyard-net", "toolyard-process"]),
