@@ -34,7 +34,7 @@ enum XtaskCommand {
     Conformance(conformance::ConformanceArgs),
     /// Check the rules of this repository
     Tidy,
-    /// Write the tables of `docs/manifest.md`
+    /// Write `schema/toolyard.json` and the tables of `docs/manifest.md`
     Reference,
     /// Measure the gateway and its competitors
     #[command(disable_help_flag = true)]

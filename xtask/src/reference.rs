@@ -1,4 +1,5 @@
-//! The reference of manifests: tables in `docs/manifest.md`, generated from the schemas.
+//! The reference of manifests: `schema/toolyard.json`, generated from the declarations of the sections, and the tables in
+//! `docs/manifest.md`, generated from the schemas.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -6,6 +7,10 @@ use std::fs;
 
 use anyhow::Context;
 use serde_json::{Map, Value};
+use toolyard_manifest::schema;
+
+/// A copy of the schema of `Toolyard` documents, for editors.
+const TOOLYARD_SCHEMA: &str = "schema/toolyard.json";
 
 /// The page with the tables. The text around them is written by hand.
 const PAGE: &str = "docs/manifest.md";
@@ -13,6 +18,7 @@ const BEGIN: &str = "<!-- The tables are written by `cargo xtask reference`. -->
 const END: &str = "<!-- End of the tables. -->\n";
 
 pub(crate) fn run() -> anyhow::Result<()> {
+    fs::write(xtask_support::root().join(TOOLYARD_SCHEMA), schema::toolyard()).context("write the schema")?;
     let page = page()?;
     let new = with_current_tables(&page)?;
     fs::write(xtask_support::root().join(PAGE), new).context("write the page")
@@ -27,10 +33,8 @@ fn with_current_tables(page: &str) -> anyhow::Result<String> {
     let (before, rest) = page.split_once(BEGIN).context("no beginning of the tables in the page")?;
     let (_, behind) = rest.split_once(END).context("no end of the tables in the page")?;
     let mut tables = String::new();
-    for name in ["toolregistry", "toolyard"] {
-        let path = xtask_support::root().join("schema").join(name).with_extension("json");
-        let schema = serde_json::from_str(&fs::read_to_string(path)?)?;
-        tables.push_str(&SchemaReference::of(&schema));
+    for schema in [schema::TOOL_REGISTRY, &schema::toolyard()] {
+        tables.push_str(&SchemaReference::of(&serde_json::from_str(schema)?));
     }
     Ok(format!("{before}{BEGIN}{tables}{END}{behind}"))
 }
@@ -149,6 +153,12 @@ fn text<'a>(schema: &'a Value, field: &str) -> &'a str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn schema_matches_the_declarations() {
+        let copy = fs::read_to_string(xtask_support::root().join(TOOLYARD_SCHEMA)).unwrap();
+        assert!(copy == schema::toolyard(), "{TOOLYARD_SCHEMA} is out of date: run `cargo xtask reference`");
+    }
 
     #[test]
     fn page_matches_the_schemas() {

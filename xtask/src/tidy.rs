@@ -18,7 +18,7 @@ use self::plain_words::TypeNames;
 /// siblings do not depend on each other; if one needs another's ability, the composition root adapts it.
 const ALLOWED_EDGES: [(&str, &[&str]); 18] = [
     ("toolyard-core", &[]),
-    ("toolyard-agent", &["toolyard-core", "toolyard-rank", "toolyard-sdk"]),
+    ("toolyard-agent", &["toolyard-core", "toolyard-manifest", "toolyard-rank", "toolyard-sdk"]),
     ("toolyard-backends", &["toolyard-core", "toolyard-net", "toolyard-openapi"]),
     ("toolyard-functions", &["toolyard-core", "toolyard-process", "toolyard-sandbox", "toolyard-store"]),
     ("toolyard-mcp", &["toolyard-core", "toolyard-net", "toolyard-process"]),
@@ -61,7 +61,7 @@ const ALLOWED_EDGES: [(&str, &[&str]); 18] = [
             "toolyard-store",
         ],
     ),
-    ("xtask", &["xtask-support"]),
+    ("xtask", &["toolyard-manifest", "xtask-support"]),
     ("xtask-arena", &["xtask-client", "xtask-support"]),
     ("xtask-bench", &["xtask-client", "xtask-support"]),
     ("xtask-client", &[]),

@@ -1,7 +1,7 @@
 //! Puts results that do not fit into a model's context window into working memory, in chunks, and tells the model their
 //! keys.
 //!
-//! - [`rules`]: the length from which a result is large;
+//! - [`rules`]: the length from which a result is large, and its chunks;
 //! - `content`: the texts of a result, and the result with other content;
 //! - [`message`]: the text that the model reads instead.
 //!
@@ -24,6 +24,7 @@ use toolyard_core::layers::{CallResult, Layer, NextLayer};
 use toolyard_core::{
     Call, CallOutput, CallTarget, Caller, Json, Object, Outcome, Registry, RegistryEntry, TaskAction,
 };
+use toolyard_manifest::ResultSettings;
 
 use crate::chunk::{self, TextChunk};
 use crate::guides::GuideDocument;
@@ -31,7 +32,7 @@ use crate::memory::chunk_keys as keys;
 use crate::memory::tools::NAMES;
 use crate::memory::{MemoryCaller, MemoryError, MemoryNamespace, NewEntry, SESSION_META, WorkingMemory};
 use content::LargeContent;
-pub use rules::{LargeOptions, MODEL_META, ModelBehavior, ModelBehaviors};
+pub use rules::MODEL_META;
 
 /// Guide to working with large results.
 pub const GUIDE: GuideDocument = GuideDocument::new(
@@ -55,7 +56,7 @@ pub struct LargeSettings {
     /// not be stored again.
     pub handler: Arc<str>,
     /// Limits and thresholds.
-    pub options: LargeOptions,
+    pub options: ResultSettings,
 }
 
 /// Facts about a call that its result needs.
@@ -98,7 +99,7 @@ impl LargeResults {
         }
         let (grant, model) = (call.caller.grant.as_deref(), call.meta.get_str(MODEL_META));
         Some(ChunkingPlan {
-            threshold: settings.options.threshold(&entry.chunking, grant, model.as_deref()),
+            threshold: rules::threshold(&settings.options, &entry.chunking, grant, model.as_deref()),
             caller: call.caller.clone(),
             named_session: call.meta.get(SESSION_META).cloned(),
             tool: entry.name.clone(),
@@ -169,12 +170,12 @@ impl ChunkingPlan {
             return Err(message::larger_than_memory(needed, limit));
         }
         let text = content.text();
-        let chunks = options.chunks(&text, self.threshold);
+        let chunks = rules::chunks(options, &text, self.threshold);
         let stored = async {
             match self.put(&namespace, &text, &chunks).await {
                 // With fewer entries, several sections share a chunk.
                 Err(MemoryError::TooManyEntries { .. }) => {
-                    let chunks = chunk::packed_chunks(&text, options.size(self.threshold));
+                    let chunks = chunk::packed_chunks(&text, rules::chunk_size(options, self.threshold));
                     self.put(&namespace, &text, &chunks).await
                 }
                 result => result,
@@ -213,22 +214,6 @@ impl ChunkingPlan {
             &self.caller,
             self.named_session.as_ref().and_then(Json::to_str).map(Cow::into_owned),
         )
-    }
-}
-
-impl LargeOptions {
-    /// Returns the maximum length of a chunk in characters.
-    fn size(&self, threshold: usize) -> usize {
-        threshold.max(self.least_chunk)
-    }
-
-    /// Splits a text into a chunk per section. Packs several sections into each chunk if there are too many of them, or
-    /// if lines that look like headings would be lost.
-    fn chunks<'a>(&self, text: &'a str, threshold: usize) -> Vec<TextChunk<'a>> {
-        let (max, most) = (self.size(threshold), self.most_chunks);
-        let chunks: Vec<_> = chunk::chunks(text, max).take(most + 1).collect();
-        let fits = chunks.len() <= most && !chunk::has_empty_sections(text);
-        if fits { chunks } else { chunk::packed_chunks(text, max) }
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! - [`namespace`]: the namespace of a caller;
 //! - [`access`]: the keys that a caller can access, and how it may write them;
-//! - [`limits`], [`record`]: limits, and the metadata of an entry;
+//! - [`error`], [`record`]: errors, and the metadata of an entry;
 //! - [`working_memory`]: the memory itself, on top of a store;
 //! - [`chunk_keys`]: the keys of results that are stored in chunks;
 //! - [`search`]: finds entries by words;
@@ -20,7 +20,7 @@
 
 pub mod access;
 pub mod chunk_keys;
-pub mod limits;
+pub mod error;
 pub mod namespace;
 pub mod query;
 pub mod record;
@@ -35,7 +35,7 @@ pub(crate) mod testing;
 mod tests;
 
 pub use access::{FullKey, MemoryAccess};
-pub use limits::{MemoryError, MemoryLimits};
+pub use error::MemoryError;
 pub use namespace::{MemoryCaller, MemoryNamespace, SESSION_META};
 pub use record::{MemoryRecord, NewEntry};
 pub use working_memory::WorkingMemory;

@@ -4,14 +4,14 @@ use std::sync::{Arc, Weak};
 
 use futures_util::future::{BoxFuture, pending};
 use toolyard_core::{Backend, PythonScript, ScriptExecutor, ScriptOutcome, ToolError};
+use toolyard_manifest::{MemorySettings, SkillSettings};
 use toolyard_sdk::Server;
 
 use crate::guides::{self, GuideBook};
+use crate::memory;
 use crate::memory::testing::ManualStore;
-use crate::memory::tools::MemoryTools;
-use crate::memory::{self, MemoryLimits};
 use crate::search::{self, ServiceIndex, ToolFinder, ToolSearch};
-use crate::skills::{self, SkillLimits, SkillStore};
+use crate::skills::{self, SkillStore};
 use crate::summary::ManifestSummaries;
 use crate::{large, management, scripts};
 
@@ -26,14 +26,14 @@ impl ScriptExecutor for EndlessExecutor {
 
 /// Returns all tools of this crate, with all guides.
 fn all_tools() -> Arc<dyn Backend> {
-    let (kept, memory) = ManualStore::memory(MemoryLimits::default());
+    let (kept, memory) = ManualStore::memory(MemorySettings::default());
     let guides = [scripts::GUIDE, memory::GUIDE, large::GUIDE, skills::GUIDE, guides::MCP_GUIDE];
     let book = guides.into_iter().try_fold(GuideBook::new(), GuideBook::with).expect("guides of other names");
     let server = Server::new("builtins", "1.0.0");
     let added = scripts::add(server, Arc::new(EndlessExecutor))
-        .and_then(|server| memory::tools::add(server, MemoryTools::new(memory)))
+        .and_then(|server| memory::tools::add(server, memory))
         .and_then(|server| guides::add(server, Arc::new(book)))
-        .and_then(|server| skills::add(server, SkillStore::new(kept, SkillLimits::default())))
+        .and_then(|server| skills::add(server, SkillStore::new(kept, SkillSettings::default())))
         .and_then(|server| management::add(server, management::tests::management()))
         .and_then(|server| search::add(server, searching()));
     added.expect("tools of other names").into_backend()

@@ -2,7 +2,7 @@
 //!
 //! - [`name`]: names of skills;
 //! - [`skill`]: a skill and its summary;
-//! - [`limits`]: limits and errors;
+//! - [`error`]: the errors of skills;
 //! - [`store`]: the skills in a store;
 //! - [`tools`]: the tools and their results.
 //!
@@ -17,7 +17,7 @@
 //! hold and changes are atomic with any number of gateways on one store. The limits are therefore low: skills are
 //! instructions, not data.
 
-pub mod limits;
+pub mod error;
 pub mod name;
 pub mod skill;
 pub mod store;
@@ -26,7 +26,7 @@ pub mod tools;
 #[cfg(test)]
 mod tests;
 
-pub use limits::{SkillError, SkillLimits};
+pub use error::SkillError;
 pub use name::SkillName;
 pub use skill::{NewSkill, StoredSkill};
 pub use store::{SkillOwner, SkillStore};

@@ -20,7 +20,7 @@ use toolyard_core::access::CallPrice;
 pub(crate) use self::{
     builtins::{display_name, guide_name, model, pattern, summary},
     cpu::{CPU, cpu},
-    duration::{DURATION, duration},
+    duration::{DURATION, duration, duration_text},
     function::{function_id, function_pattern, function_version, platform_url},
     header::{
         header_name, header_value, is_header_name, is_mcp_header_name, secret_header_value, token,
@@ -29,7 +29,7 @@ pub(crate) use self::{
     listen::{LISTEN, network},
     name::{namespace, non_empty_name, published_name, registry_name, service_name, tool_name},
     openapi::{client_id, description_url, path_glob, scheme_secret, scope},
-    size::{SIZE, size},
+    size::{SIZE, size, size_text},
     telemetry::{log_filter, metric_prefix},
     web::{cluster_key, host, host_and_port, host_pattern, http_origin, origin, postgres_url},
 };

@@ -8,15 +8,17 @@
 //!
 //! The modules, in the order in which a text passes through them: `source` finds files, `builder` parses them into
 //! trees (`tree`, `scalar`), `cursor` and `fields` read the trees, `formats` the strings in them and `value` arbitrary
-//! JSON. `registry`, `handler`, `process` and `listener` read the documents, and `report` collects problems. `import`
-//! converts the configuration files of MCP clients, `yaml` writes documents, `editor` adds handlers to existing files,
-//! and `edit_check` compares a manifest with its predecessor.
+//! JSON. `registry`, `handler`, `process` and `listener` read the documents, and `report` collects problems. `section`
+//! declares the sections of the process document, with `field_type` and `object_schema`; `schema` has the schemas.
+//! `import` converts the configuration files of MCP clients, `yaml` writes documents, `editor` adds handlers to existing
+//! files, and `edit_check` compares a manifest with its predecessor.
 
 mod builder;
 mod cursor;
 mod edit_check;
 mod editor;
 mod expand;
+mod field_type;
 mod fields;
 mod fingerprint;
 mod formats;
@@ -26,12 +28,14 @@ mod limits;
 mod listener;
 mod manifest;
 mod metadata;
+mod object_schema;
 mod problem;
 mod process;
 mod registry;
 mod report;
 mod scalar;
 pub mod schema;
+mod section;
 mod source;
 mod suggest;
 mod telemetry;

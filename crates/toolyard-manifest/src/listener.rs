@@ -1,45 +1,67 @@
-//! The reader of the listening sockets in a `Toolyard` document.
+//! The listening sockets in a `Toolyard` document.
 
 use std::path::PathBuf;
 
 use ipnet::IpNet;
+use serde_json::{Value, json};
 
 use crate::{
     cursor::ValueCursor,
+    field_type::{CustomField, FieldType, FileField, NonEmptyListField, TextField},
     formats::{self, ListenAddress},
+    object_schema::SchemaDefinitions,
+    section::{nested, section},
 };
 
-/// `tls`: encryption of TCP connections. Relative paths start at the folder of the document.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ListenerTls {
-    /// `certFile`: the certificate, followed by its chain, as PEM.
-    pub certificate: PathBuf,
-    /// `keyFile`: its private key, as PEM.
-    pub key: PathBuf,
-    /// `clientCAFile`: authorities of client certificates. `None`: clients need no certificate.
-    pub client_authority: Option<PathBuf>,
+section! {
+    /// `tls`: encryption of TCP connections. Relative paths start at the folder of the document.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct ListenerTls = "tls" {
+        /// The certificate, followed by its chain, as PEM. A path relative to the folder of the document.
+        pub certificate: PathBuf = "certFile", FileField, required;
+        /// Its private key, as PEM.
+        pub key: PathBuf = "keyFile", FileField, required;
+        /// Authorities of client certificates, as PEM. By default clients need no certificate.
+        pub client_authority: Option<PathBuf> = "clientCAFile", FileField, optional;
+    }
 }
 
-/// Reads `listen`: one address, or several.
-pub(crate) fn listen(cursor: ValueCursor<'_>) -> Option<Vec<ListenAddress>> {
+section! {
+    /// `proxyProtocol`: connections that must start with a header of the PROXY protocol.
+    struct ProxyProtocol = "proxyProtocol" {
+        /// Networks or addresses of the load balancers. Each of their connections must start with the header; other
+        /// connections must not.
+        from: Vec<IpNet> = "from",
+            NonEmptyListField(
+                TextField::new(formats::network)
+                    .pattern("^[0-9A-Fa-f:.]+(/[0-9]+)?$")
+                    .examples(&["10.0.0.0/8", "::1"])
+            ),
+            required;
+    }
+}
+
+/// `listen`: one address, or several.
+pub(crate) const LISTEN: CustomField<Vec<ListenAddress>> =
+    CustomField { read: listen, schema: listen_schema };
+
+/// `proxyProtocol`: the networks of load balancers.
+pub(crate) const PROXY_PROTOCOL: CustomField<Vec<IpNet>> = CustomField {
+    read: |cursor| nested::<ProxyProtocol>().read(cursor).map(|proxies| proxies.from),
+    schema: |definitions| nested::<ProxyProtocol>().schema(definitions),
+};
+
+fn listen(cursor: ValueCursor<'_>) -> Option<Vec<ListenAddress>> {
     if cursor.is_list() { cursor.non_empty_list(ValueCursor::listen) } else { Some(vec![cursor.listen()?]) }
 }
 
-pub(crate) fn tls(cursor: ValueCursor<'_>) -> Option<ListenerTls> {
-    let mut fields = cursor.fields()?;
-    let path = |cursor: ValueCursor<'_>| Some(cursor.resolve_path(&cursor.clone().parse(formats::file)?));
-    let certificate = fields.required("certFile", path);
-    let key = fields.required("keyFile", path);
-    let client_authority = fields.optional("clientCAFile", path);
-    fields.finish();
-    Some(ListenerTls { certificate: certificate?, key: key?, client_authority })
-}
-
-/// Reads `proxyProtocol`: the networks of load balancers, whose connections must start with a header of the PROXY
-/// protocol.
-pub(crate) fn proxy_protocol(cursor: ValueCursor<'_>) -> Option<Vec<IpNet>> {
-    let mut fields = cursor.fields()?;
-    let from = fields.required("from", |cursor| cursor.non_empty_list(|item| item.parse(formats::network)));
-    fields.finish();
-    from
+fn listen_schema(definitions: &mut SchemaDefinitions) -> Value {
+    let address = json!({
+        "type": "string",
+        "pattern": r"\$\{|^[0-9.]+:[0-9]+$|^\[[0-9A-Fa-f:.%]+\]:[0-9]+$|^unix:(/$|/?[^/])",
+        "examples": ["127.0.0.1:8080", "[::]:8080", "unix:/run/toolyard.sock"],
+    });
+    let address = definitions.value("listen", address);
+    let list = json!({"type": "array", "minItems": 1, "items": address});
+    json!({"default": "127.0.0.1:8080", "anyOf": [address, list]})
 }

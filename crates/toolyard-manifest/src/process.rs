@@ -1,4 +1,7 @@
-//! The reader of `Toolyard` documents, which configure the process.
+//! The `Toolyard` document, which configures the process.
+//!
+//! Every section is declared by `section!`. Crates above this one use the structs as their settings, so that a setting
+//! and its default stand in one place.
 
 mod audit;
 mod builtins;
@@ -14,15 +17,18 @@ use std::{
 };
 
 use ipnet::IpNet;
+use serde_json::{Value, json};
 
 use crate::{
-    cursor::ValueCursor,
+    field_type::{CustomField, FieldType, FlagField, ListField, TextField},
     fields::ObjectFields,
     formats::{self, ListenAddress},
-    limits::{ProcessLimits, ProcessTimeouts, limits, timeouts},
+    limits::{ProcessLimits, ProcessTimeouts},
     listener::{self, ListenerTls},
     metadata::metadata,
-    telemetry::{LogSettings, TelemetrySettings, logs, telemetry},
+    object_schema::SchemaDefinitions,
+    section::{nested, section},
+    telemetry::{LogSettings, TelemetrySettings},
 };
 
 pub use self::audit::{ArgumentRecording, AuditTrail};
@@ -36,121 +42,109 @@ pub use self::llm::LlmSettings;
 pub use self::sandbox::{IsolationPolicy, SandboxPolicy, UidSettings};
 pub use self::store::StoreSettings;
 
-/// Settings of the gateway process: `spec` of the `Toolyard` document, or the defaults without one.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ProcessSettings {
-    /// `listen`: the addresses to listen on, at least one. Default: 127.0.0.1:8080, which other machines cannot reach.
-    pub listen: Vec<ListenAddress>,
-    /// `tls`: encryption of TCP connections. `None`: plain text.
-    pub tls: Option<ListenerTls>,
-    /// `proxyProtocol.from`: networks of load balancers that send the client address with the PROXY protocol. Empty:
-    /// the protocol is disabled.
-    pub proxy_protocol: Vec<IpNet>,
-    /// `allowUnauthenticated`: serve requests without a key. Default: false, so that open access is a decision.
-    pub allow_unauthenticated: bool,
-    /// `allowedHosts`: accepted values of the `Host` header, in addition to the listening address.
-    pub allowed_hosts: Vec<String>,
-    /// `allowedOrigins`: origins of web pages that may send requests.
-    pub allowed_origins: Vec<String>,
-    /// `secretsDir`: the folder with the secrets of `secretRef`, as a cluster mounts them: the key `token` of the
-    /// secret `api` is the file `api/token`. `None`: handlers cannot use `secretRef`.
-    pub secrets_dir: Option<PathBuf>,
-    /// `store`: the location of persistent data. `None`: the default file of this user.
-    pub store: Option<StoreSettings>,
-    /// `cluster`: the group of gateways that this one belongs to. `None`: it is the only one.
-    pub cluster: Option<ClusterSettings>,
-    /// `audit`: the audit trail of calls.
-    pub audit: AuditTrail,
-    /// `sandbox`: the sandbox of functions and scripts.
-    pub sandbox: SandboxPolicy,
-    /// `functions`: the hosting of functions.
-    pub functions: FunctionHosting,
-    /// `builtins`: the built-in tools. `None`: there are none.
-    pub builtins: Option<BuiltinSettings>,
-    /// `llm`: a language model for the gateway's own use. `None`: it uses none.
-    pub llm: Option<LlmSettings>,
-    /// `limits`: upper limits of resources.
-    pub limits: ProcessLimits,
-    /// `timeouts`: time limits.
-    pub timeouts: ProcessTimeouts,
-    /// `telemetry`: metrics and traces.
-    pub telemetry: TelemetrySettings,
-    /// `logs`: the log of the process.
-    pub logs: LogSettings,
-}
-
-impl Default for ProcessSettings {
-    fn default() -> Self {
-        Self {
-            listen: vec![ListenAddress::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)))],
-            tls: None,
-            proxy_protocol: Vec::new(),
-            allow_unauthenticated: false,
-            allowed_hosts: Vec::new(),
-            allowed_origins: Vec::new(),
-            secrets_dir: None,
-            store: None,
-            cluster: None,
-            audit: AuditTrail::default(),
-            sandbox: SandboxPolicy::default(),
-            functions: FunctionHosting::default(),
-            builtins: None,
-            llm: None,
-            limits: ProcessLimits::default(),
-            timeouts: ProcessTimeouts::default(),
-            telemetry: TelemetrySettings::default(),
-            logs: LogSettings::default(),
-        }
+section! {
+    /// Settings of the gateway process: `spec` of the `Toolyard` document, or the defaults without one.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct ProcessSettings: Default = "spec" {
+        /// Address to listen on: an IP address and a port, or `unix:` and the path of a socket; or a list of these.
+        /// `--listen` on the command line takes precedence.
+        ///
+        /// Other machines cannot reach the default.
+        pub listen: Vec<ListenAddress> = "listen", listener::LISTEN,
+            described vec![ListenAddress::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)))];
+        /// Encryption of TCP connections. Default: plain text. Renewed files are reloaded.
+        pub tls: Option<ListenerTls> = "tls", nested::<ListenerTls>(), optional;
+        /// Load balancers that send the client address with the PROXY protocol (version 1 or 2). `X-Forwarded-For` is
+        /// never trusted.
+        pub proxy_protocol: Vec<IpNet> = "proxyProtocol", listener::PROXY_PROTOCOL, described Vec::new();
+        /// Serve requests without a key, even on addresses that other machines can reach.
+        ///
+        /// Open access is a decision.
+        pub allow_unauthenticated: bool = "allowUnauthenticated", FlagField, default false;
+        /// Accepted values of the `Host` header, in addition to the listening address.
+        pub allowed_hosts: Vec<String> = "allowedHosts",
+            ListField(TextField::new(formats::host).pattern(r"^[A-Za-z0-9._:\[\]-]+$")),
+            default Vec::new();
+        /// Origins of web pages that may send requests.
+        pub allowed_origins: Vec<String> = "allowedOrigins",
+            ListField(
+                TextField::new(formats::origin).pattern(r"^[A-Za-z][A-Za-z0-9+.-]*://[A-Za-z0-9._:\[\]-]+$")
+            ),
+            default Vec::new();
+        /// Folder with the secrets of `secretRef`, as a cluster mounts them: the key `token` of the secret `api` is the
+        /// file `api/token`.
+        ///
+        /// Without it, handlers cannot use `secretRef`.
+        pub secrets_dir: Option<PathBuf> = "secretsDir", TextField::new(formats::folder), optional;
+        /// Location of persistent data. Default: `toolyard.db` in `$TOOLYARD_STATE_DIR`, `$STATE_DIRECTORY`,
+        /// `$XDG_STATE_HOME/toolyard` or `~/.local/state/toolyard`, whichever is set first.
+        pub store: Option<StoreSettings> = "store",
+            CustomField { read: store::store, schema: store::schema },
+            optional;
+        /// Group of gateways behind a load balancer that sends each request to any of them. All have the same manifest.
+        /// Default: a single gateway.
+        pub cluster: Option<ClusterSettings> = "cluster", nested::<ClusterSettings>(), optional;
+        /// Audit trail of calls.
+        pub audit: AuditTrail = "audit", nested::<AuditTrail>(), described AuditTrail::default();
+        /// Sandbox of functions and scripts, which are untrusted programs.
+        pub sandbox: SandboxPolicy = "sandbox", nested::<SandboxPolicy>(), described SandboxPolicy::default();
+        /// Hosting of functions.
+        pub functions: FunctionHosting = "functions", nested::<FunctionHosting>(),
+            described FunctionHosting::default();
+        /// Built-in tools of the gateway. If the section is present, even empty, all groups are enabled except those
+        /// that are switched off; without it there are no built-in tools.
+        pub builtins: Option<BuiltinSettings> = "builtins",
+            CustomField {
+                read: builtins::builtins,
+                schema: |definitions| nested::<BuiltinSettings>().schema(definitions),
+            },
+            optional;
+        /// Language model for the gateway's own use: it writes summaries of servers. Default: none.
+        pub llm: Option<LlmSettings> = "llm", nested::<LlmSettings>(), optional;
+        /// Upper limits, so that no client and no handler can exhaust the gateway.
+        pub limits: ProcessLimits = "limits", nested::<ProcessLimits>(), described ProcessLimits::default();
+        /// Time limits.
+        pub timeouts: ProcessTimeouts = "timeouts", nested::<ProcessTimeouts>(),
+            described ProcessTimeouts::default();
+        /// Metrics and traces. Absent settings come from the standard environment variables of OpenTelemetry
+        /// (`OTEL_…`).
+        pub telemetry: TelemetrySettings = "telemetry", nested::<TelemetrySettings>(),
+            described TelemetrySettings::default();
+        /// Log on standard error.
+        pub logs: LogSettings = "logs", nested::<LogSettings>(), described LogSettings::default();
     }
 }
 
 /// Reads a document whose `apiVersion` and `kind` have been read.
 pub(crate) fn process(mut fields: ObjectFields<'_>) -> ProcessSettings {
     fields.optional("metadata", metadata);
-    let process = fields.with_default("spec", spec, ProcessSettings::default());
+    let process = fields.with_default("spec", |spec| nested().read(spec), ProcessSettings::default());
     fields.finish();
     process
 }
 
-fn spec(cursor: ValueCursor<'_>) -> Option<ProcessSettings> {
-    let mut fields = cursor.fields()?;
-    let default = ProcessSettings::default();
-    let process = ProcessSettings {
-        listen: fields.with_default("listen", listener::listen, default.listen),
-        tls: fields.optional("tls", listener::tls),
-        proxy_protocol: fields.with_default(
-            "proxyProtocol",
-            listener::proxy_protocol,
-            default.proxy_protocol,
-        ),
-        allow_unauthenticated: fields.with_default(
-            "allowUnauthenticated",
-            ValueCursor::flag,
-            default.allow_unauthenticated,
-        ),
-        allowed_hosts: fields.with_default("allowedHosts", hosts, default.allowed_hosts),
-        allowed_origins: fields.with_default("allowedOrigins", origins, default.allowed_origins),
-        secrets_dir: fields.optional("secretsDir", |cursor| cursor.parse(formats::folder)),
-        store: fields.optional("store", store::store),
-        cluster: fields.optional("cluster", cluster::cluster),
-        audit: fields.with_default("audit", audit::audit, default.audit),
-        sandbox: fields.with_default("sandbox", sandbox::sandbox, default.sandbox),
-        functions: fields.with_default("functions", functions::functions, default.functions),
-        builtins: fields.optional("builtins", builtins::builtins),
-        llm: fields.optional("llm", llm::llm),
-        limits: fields.with_default("limits", limits, default.limits),
-        timeouts: fields.with_default("timeouts", timeouts, default.timeouts),
-        telemetry: fields.with_default("telemetry", telemetry, default.telemetry),
-        logs: fields.with_default("logs", logs, default.logs),
-    };
-    fields.finish();
-    Some(process)
-}
-
-fn hosts(cursor: ValueCursor<'_>) -> Option<Vec<String>> {
-    cursor.list(|item| item.parse(formats::host))
-}
-
-fn origins(cursor: ValueCursor<'_>) -> Option<Vec<String>> {
-    cursor.list(|item| item.parse(formats::origin))
+/// Returns the JSON Schema of a document.
+pub(crate) fn schema() -> Value {
+    let mut definitions = SchemaDefinitions::default();
+    let one_of = |word: &str, reference: Value| json!([{"enum": [word]}, reference]);
+    let reference = definitions.expandable();
+    let metadata = crate::metadata::schema(&mut definitions);
+    let spec = nested::<ProcessSettings>().schema(&mut definitions);
+    let description = "Configures the gateway process: listening addresses, limits and time-outs. At most one document of \
+        this kind is permitted.";
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Toolyard",
+        "description": description,
+        "type": "object",
+        "required": ["apiVersion", "kind"],
+        "additionalProperties": false,
+        "properties": {
+            "apiVersion": {"description": "Version of the contract.", "anyOf": one_of("toolyard.dev/v1alpha1", reference.clone())},
+            "kind": {"description": "Kind of the document.", "anyOf": one_of("Toolyard", reference)},
+            "metadata": {"$ref": metadata["$ref"], "description": "Identity of the document."},
+            "spec": {"$ref": spec["$ref"], "description": "Settings of the process; all have defaults."},
+        },
+        "$defs": definitions.into_schema(),
+    })
 }

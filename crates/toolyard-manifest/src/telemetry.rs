@@ -1,40 +1,69 @@
-//! The reader of `telemetry` and `logs`.
+//! The sections `telemetry` and `logs`.
 
 use std::time::Duration;
 
 use http::HeaderName;
+use serde_json::{Value, json};
 
 use crate::{
     cursor::{KeywordChoice, ValueCursor},
+    field_type::{CustomField, FieldType, FractionField, KeywordField, TextField, TimeoutField},
     formats::{self, EndpointUrl},
     handler::SecretString,
-    registry::headers,
+    object_schema::SchemaDefinitions,
+    registry,
+    section::{nested, section},
 };
 
-/// `telemetry` of a `Toolyard` document: metrics and traces. Absent settings come from the standard environment
-/// variables of OpenTelemetry.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TelemetrySettings {
-    /// `prefix`: the prefix of the gateway's own metrics. Default: `toolyard`.
-    pub prefix: String,
-    /// `otlp`: the collector of metrics and traces. `None`: that of the environment, if any.
-    pub otlp: Option<OtlpSettings>,
-    /// `traces.sample`: the fraction of traces to keep, of those that start here. `None`: as in the environment, or
-    /// all.
-    pub sample: Option<f64>,
+section! {
+    /// `telemetry` of a `Toolyard` document: metrics and traces. Absent settings come from the standard environment
+    /// variables of OpenTelemetry.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct TelemetrySettings: Default = "telemetry" {
+        /// Prefix of the names of the gateway's own metrics.
+        pub prefix: String = "prefix",
+            TextField::new(formats::metric_prefix).pattern("^[A-Za-z]([A-Za-z0-9_.]{0,62}[A-Za-z0-9_])?$"),
+            default "toolyard".to_owned();
+        /// OTLP collector of metrics and traces. Default: `OTEL_EXPORTER_OTLP_ENDPOINT`, `_PROTOCOL` and `_HEADERS`.
+        pub otlp: Option<OtlpSettings> = "otlp", nested::<OtlpSettings>(), optional;
+        /// Traces, which need a collector.
+        pub sample: Option<f64> = "traces", CustomField { read: sample, schema: traces_schema }, optional;
+    }
 }
 
-/// A collector of metrics and traces with OTLP.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OtlpSettings {
-    /// `endpoint`: its URL. For HTTP, the part before `/v1/traces` and `/v1/metrics`.
-    pub endpoint: EndpointUrl,
-    /// `protocol`: the protocol of the collector. Default: gRPC.
-    pub protocol: OtlpProtocol,
-    /// `headers`: headers of each request.
-    pub headers: Vec<(HeaderName, SecretString)>,
-    /// `interval`: time between two exports of metrics. Default: 60 s, as in the specification of OpenTelemetry.
-    pub interval: Duration,
+section! {
+    /// A collector of metrics and traces with OTLP.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct OtlpSettings = "otlp" {
+        /// URL of the collector. With the protocol `http`, the part before `/v1/traces` and `/v1/metrics`.
+        pub endpoint: EndpointUrl = "endpoint",
+            TextField::new(EndpointUrl::parse).secret().pattern("^[Hh][Tt][Tt][Pp][Ss]?://[^/?#@]"),
+            required;
+        /// Protocol of the collector: `grpc`, commonly on port 4317, or `http`, on 4318.
+        pub protocol: OtlpProtocol = "protocol", KeywordField(&PROTOCOL), default OtlpProtocol::Grpc;
+        /// Headers of each request, such as credentials.
+        pub headers: Vec<(HeaderName, SecretString)> = "headers",
+            CustomField { read: headers, schema: headers_schema },
+            described Vec::new();
+        /// Time between two exports of metrics.
+        ///
+        /// As in the specification of OpenTelemetry.
+        pub interval: Duration = "interval", TimeoutField, default Self::INTERVAL;
+    }
+}
+
+impl OtlpSettings {
+    /// Default time between two exports of metrics.
+    pub const INTERVAL: Duration = Duration::from_secs(60);
+}
+
+section! {
+    /// `traces`.
+    struct TraceSettings = "traces" {
+        /// Fraction of traces to keep, from 0 to 1, of those that start at the gateway. Others are kept if the client
+        /// keeps them. Default: `OTEL_TRACES_SAMPLER`, or all.
+        sample: Option<f64> = "sample", FractionField, optional;
+    }
 }
 
 /// The protocol of a collector.
@@ -46,14 +75,17 @@ pub enum OtlpProtocol {
     Http,
 }
 
-/// `logs` of a `Toolyard` document: format and filter of the log.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LogSettings {
-    /// `format`: the format of lines. Default: `human`.
-    pub format: LogFormat,
-    /// `filter`: the log filter, by level and target, as in `info,toolyard_mcp=debug`. Default: `info`. Edits apply
-    /// immediately.
-    pub filter: String,
+section! {
+    /// `logs` of a `Toolyard` document: format and filter of the log.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct LogSettings: Default = "logs" {
+        /// Format of lines: text for people, or one JSON object per line.
+        pub format: LogFormat = "format", KeywordField(&FORMAT), default LogFormat::Human;
+        /// Log filter: levels, global or for the targets with a prefix, as in `info,toolyard_mcp=debug`. Edits apply
+        /// immediately. At the start `TOOLYARD_LOG` takes precedence.
+        pub filter: String = "filter", TextField::new(formats::log_filter).pattern(LOG_FILTER),
+            default "info".to_owned();
+    }
 }
 
 /// The format of log lines.
@@ -63,23 +95,6 @@ pub enum LogFormat {
     Human,
     /// One JSON object per line, for programs.
     Json,
-}
-
-impl Default for TelemetrySettings {
-    fn default() -> Self {
-        Self { prefix: "toolyard".to_owned(), otlp: None, sample: None }
-    }
-}
-
-impl OtlpSettings {
-    /// Default time between two exports of metrics.
-    pub const INTERVAL: Duration = Duration::from_secs(60);
-}
-
-impl Default for LogSettings {
-    fn default() -> Self {
-        Self { format: LogFormat::Human, filter: "info".to_owned() }
-    }
 }
 
 const PROTOCOL: KeywordChoice<OtlpProtocol> = KeywordChoice {
@@ -94,43 +109,29 @@ const FORMAT: KeywordChoice<LogFormat> = KeywordChoice {
     unsupported: &[],
 };
 
-pub(crate) fn telemetry(cursor: ValueCursor<'_>) -> Option<TelemetrySettings> {
-    let mut fields = cursor.fields()?;
-    let default = TelemetrySettings::default();
-    let telemetry = TelemetrySettings {
-        prefix: fields.with_default("prefix", |cursor| cursor.parse(formats::metric_prefix), default.prefix),
-        otlp: fields.optional("otlp", otlp),
-        sample: fields.optional("traces", sample),
-    };
-    fields.finish();
-    Some(telemetry)
+/// A regular expression for log filters.
+const LOG_FILTER: &str = concat!(
+    "^([A-Za-z0-9_:]+=)?(off|error|warn|info|debug|trace)",
+    "(,([A-Za-z0-9_:]+=)?(off|error|warn|info|debug|trace))*$"
+);
+
+fn headers(cursor: ValueCursor<'_>) -> Option<Vec<(HeaderName, SecretString)>> {
+    registry::headers(cursor, formats::is_header_name)
 }
 
-fn otlp(cursor: ValueCursor<'_>) -> Option<OtlpSettings> {
-    let mut fields = cursor.fields()?;
-    let endpoint = fields.required("endpoint", |cursor| cursor.parse_secret(EndpointUrl::parse));
-    let protocol = fields.with_default("protocol", |cursor| cursor.choice(&PROTOCOL), OtlpProtocol::Grpc);
-    let headers =
-        fields.with_default("headers", |cursor| headers(cursor, formats::is_header_name), Vec::new());
-    let interval = fields.with_default("interval", ValueCursor::timeout, OtlpSettings::INTERVAL);
-    fields.finish();
-    Some(OtlpSettings { endpoint: endpoint?, protocol, headers, interval })
+fn headers_schema(_: &mut SchemaDefinitions) -> Value {
+    json!({
+        "default": {},
+        "type": "object",
+        "propertyNames": {"pattern": "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"},
+        "additionalProperties": {"type": "string", "pattern": r"\$\{|^[ -~]*$"},
+    })
 }
 
 fn sample(cursor: ValueCursor<'_>) -> Option<f64> {
-    let mut fields = cursor.fields()?;
-    let sample = fields.optional("sample", ValueCursor::share);
-    fields.finish();
-    sample
+    nested::<TraceSettings>().read(cursor)?.sample
 }
 
-pub(crate) fn logs(cursor: ValueCursor<'_>) -> Option<LogSettings> {
-    let mut fields = cursor.fields()?;
-    let default = LogSettings::default();
-    let logs = LogSettings {
-        format: fields.with_default("format", |cursor| cursor.choice(&FORMAT), default.format),
-        filter: fields.with_default("filter", |cursor| cursor.parse(formats::log_filter), default.filter),
-    };
-    fields.finish();
-    Some(logs)
+fn traces_schema(definitions: &mut SchemaDefinitions) -> Value {
+    nested::<TraceSettings>().schema(definitions)
 }

@@ -32,8 +32,8 @@ enum DocumentKind {
 
 pub(crate) fn run(args: &SchemaArgs) -> ExitCode {
     let schema = match args.kind {
-        DocumentKind::Toolregistry => schema::TOOL_REGISTRY,
-        DocumentKind::Toolyard => schema::TOOLYARD,
+        DocumentKind::Toolregistry => schema::TOOL_REGISTRY.to_owned(),
+        DocumentKind::Toolyard => schema::toolyard(),
     };
     print(schema.trim_end());
     ExitCode::SUCCESS

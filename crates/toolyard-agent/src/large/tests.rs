@@ -12,11 +12,12 @@ use toolyard_core::names::NameRegistry;
 use toolyard_core::overrides::{ChunkingPolicy, DefinitionOverride, Override, Overrides};
 use toolyard_core::registry::{CallLimits, DisclosureMode, DisclosurePolicy, HandlerEntry};
 use toolyard_core::{Backend, Gateway, Object, TaskReference, Tool};
+use toolyard_manifest::MemorySettings;
 
 use super::*;
+use crate::memory::MemoryNamespace;
 use crate::memory::testing::ManualStore;
-use crate::memory::tools::{self, MemoryTools};
-use crate::memory::{MemoryLimits, MemoryNamespace};
+use crate::memory::tools;
 
 /// Answers each call with the same result.
 struct FixedResultBackend {
@@ -83,11 +84,11 @@ struct LargeResultHarness {
 }
 
 impl LargeResultHarness {
-    fn new(result: Value, options: LargeOptions, limits: MemoryLimits) -> Self {
+    fn new(result: Value, options: ResultSettings, limits: MemorySettings) -> Self {
         let (store, memory) = ManualStore::memory(limits);
         let tools = [("list_models", false), ("strict", false), ("loose", true), ("typed", true)];
         let server = toolyard_sdk::Server::new("memory", "1.0.0");
-        let server = tools::add(server, MemoryTools::new(memory.clone())).expect("tools");
+        let server = tools::add(server, memory.clone()).expect("tools");
         let backends = [("fixed", fixed(&tools, result)), ("memory", server.into_backend())];
         let parts = backends.map(|(name, backend): (_, Arc<dyn Backend>)| {
             let gate = CallGate::new(GateSize { running: 10, waiting: 10 });
@@ -109,8 +110,8 @@ impl LargeResultHarness {
     }
 
     fn small(result: Value) -> Self {
-        let options = LargeOptions { threshold: 40, least_chunk: 20, ..LargeOptions::default() };
-        Self::new(result, options, MemoryLimits::default())
+        let options = ResultSettings { threshold: 40, least_chunk: 20, ..ResultSettings::default() };
+        Self::new(result, options, MemorySettings::default())
     }
 
     async fn call(&self, tool: &str, arguments: Value, meta: Value) -> Value {
@@ -268,8 +269,8 @@ async fn result_is_truncated_if_working_memory_refuses_it() {
     };
     let session = json!({"toolyard/session": "abc123"});
     let without = shortened(&LargeResultHarness::small(result.clone()), json!({})).await;
-    let options = LargeOptions { threshold: 40, least_chunk: 20, ..LargeOptions::default() };
-    let limits = MemoryLimits { entries: 2, ..MemoryLimits::default() };
+    let options = ResultSettings { threshold: 40, least_chunk: 20, ..ResultSettings::default() };
+    let limits = MemorySettings { entries: 2, ..MemorySettings::default() };
     let full = shortened(&LargeResultHarness::new(result.clone(), options, limits), session.clone()).await;
     let away = LargeResultHarness::small(result);
     away.store.go_away();
@@ -303,8 +304,8 @@ async fn large_result_can_be_read_and_queried() {
     let whole = json!({"data": models}).to_string();
     let harness = LargeResultHarness::new(
         json!({"content": [text(&whole)]}),
-        LargeOptions::default(),
-        MemoryLimits::default(),
+        ResultSettings::default(),
+        MemorySettings::default(),
     );
     let meta = json!({"toolyard/session": "abc123"});
     let answer = harness.call("list_models", json!({}), meta.clone()).await;
@@ -345,8 +346,8 @@ async fn many_small_sections_make_a_short_table() {
     let headings: String = (0..5000).map(|n| format!("## Heading {n}\nsome words\n")).collect();
     let harness = LargeResultHarness::new(
         json!({"content": [text(&headings)]}),
-        LargeOptions::default(),
-        MemoryLimits::default(),
+        ResultSettings::default(),
+        MemorySettings::default(),
     );
     let answer = harness.result("list_models").await;
     let answer = answer["content"][0]["text"].as_str().expect("a text");
@@ -357,8 +358,8 @@ async fn many_small_sections_make_a_short_table() {
 #[tokio::test]
 async fn result_larger_than_working_memory_is_truncated() {
     let result = json!({"content": [text(&"words, ".repeat(300_000))]});
-    let limits = MemoryLimits { bytes: 1_000_000, ..MemoryLimits::default() };
-    let harness = LargeResultHarness::new(result, LargeOptions::default(), limits);
+    let limits = MemorySettings { bytes: 1_000_000, ..MemorySettings::default() };
+    let harness = LargeResultHarness::new(result, ResultSettings::default(), limits);
     let answer = harness.call("list_models", json!({}), json!({"toolyard/session": "abc123"})).await;
     let answer = answer["content"][0]["text"].as_str().expect("a text");
     assert_eq!(answer.chars().take_while(|c| *c != '[').count(), 64_001);
@@ -386,7 +387,7 @@ async fn result_of_100_megabytes_is_split_in_bounded_memory() {
     let opened = peak();
     assert!(opened - before < size * 5 / 4, "{} bytes to open {size}", opened - before);
     let text = content.text();
-    let pieces = LargeOptions::default().chunks(&text, 64_000);
+    let pieces = rules::chunks(&ResultSettings::default(), &text, 64_000);
     assert!(pieces.iter().all(|piece| piece.content.chars().count() <= 64_000));
     assert_eq!(pieces.iter().map(|piece| piece.content.matches("words").count()).sum::<usize>(), count);
     assert!(peak() - opened < 16_000_000, "{} bytes to cut it", peak() - opened);
@@ -396,8 +397,8 @@ async fn result_of_100_megabytes_is_split_in_bounded_memory() {
 #[tokio::test]
 async fn sections_share_a_chunk_near_the_entry_limit() {
     let sections: String = (0..9).map(|n| format!("# Section {n}\nsome words\n")).collect();
-    let options = LargeOptions { threshold: 40, least_chunk: 120, ..LargeOptions::default() };
-    let limits = MemoryLimits { entries: 5, ..MemoryLimits::default() };
+    let options = ResultSettings { threshold: 40, least_chunk: 120, ..ResultSettings::default() };
+    let limits = MemorySettings { entries: 5, ..MemorySettings::default() };
     let harness = LargeResultHarness::new(json!({"content": [text(&sections)]}), options, limits);
     let answer = harness.result("list_models").await;
     let answer = answer["content"][0]["text"].as_str().expect("a text");
@@ -410,8 +411,8 @@ async fn comment_lines_of_a_program_are_not_lost() {
     let program: String = (0..4000).map(|n| format!("# comment {n},\n# which goes on\nx = {n}\n")).collect();
     let harness = LargeResultHarness::new(
         json!({"content": [text(&program)]}),
-        LargeOptions::default(),
-        MemoryLimits::default(),
+        ResultSettings::default(),
+        MemorySettings::default(),
     );
     harness.result("list_models").await;
     let records = harness.memory.list(&MemoryNamespace::new("session", "abc123")).await.expect("a store");

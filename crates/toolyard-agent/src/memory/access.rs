@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::limits::MemoryError;
+use super::error::MemoryError;
 use super::namespace::{MemoryCaller, MemoryNamespace};
 
 /// Maximum length of a full path in characters.

@@ -9,45 +9,15 @@ mod bounded_writer;
 mod tests;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use jmespath::Variable;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use toolyard_core::growth::GrowthBound;
+use toolyard_manifest::QuerySettings;
 
 use bounded_writer::BoundedTextWriter;
-
-/// Limits of queries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct QueryLimits {
-    /// Maximum bytes of the JSON text.
-    pub input_bytes: usize,
-    /// Maximum characters of the result.
-    pub result_chars: usize,
-    /// Maximum number of values and names in the JSON text. Each takes some hundred bytes of memory once it is parsed.
-    pub input_values: usize,
-    /// Maximum number of values that an expression may create.
-    pub values: usize,
-    /// Maximum time for one query, including the wait for a permit.
-    pub time: Duration,
-    /// Maximum number of concurrent queries. Each has a thread of its own.
-    pub at_once: usize,
-}
-
-impl Default for QueryLimits {
-    fn default() -> Self {
-        Self {
-            input_bytes: 4 * 1024 * 1024,
-            result_chars: 64_000,
-            input_values: 500_000,
-            values: 4_000_000,
-            time: Duration::from_secs(5),
-            at_once: 2,
-        }
-    }
-}
 
 /// Maximum length of an expression in bytes.
 const MAX_EXPRESSION_LENGTH: usize = 500;
@@ -108,15 +78,15 @@ pub enum QueryError {
 /// Runs a limited number of queries at a time.
 #[derive(Debug, Clone)]
 pub struct QueryRunner {
-    limits: QueryLimits,
+    limits: QuerySettings,
     permits: Arc<Semaphore>,
 }
 
 impl QueryRunner {
     /// Returns a runner with these limits.
     #[must_use]
-    pub fn new(limits: QueryLimits) -> Self {
-        Self { limits, permits: Arc::new(Semaphore::new(limits.at_once.max(1))) }
+    pub fn new(limits: QuerySettings) -> Self {
+        Self { limits, permits: Arc::new(Semaphore::new(limits.concurrent.max(1))) }
     }
 
     /// Returns the part of a JSON text that an expression selects.
@@ -143,7 +113,7 @@ impl QueryRunner {
 ///
 /// # Errors
 /// Returns a [`QueryError`].
-pub fn select(text: &str, expression: &str, limits: &QueryLimits) -> Result<String, QueryError> {
+pub fn select(text: &str, expression: &str, limits: &QuerySettings) -> Result<String, QueryError> {
     if text.len() > limits.input_bytes {
         return Err(QueryError::LargeValue { bytes: text.len(), limit: limits.input_bytes });
     }

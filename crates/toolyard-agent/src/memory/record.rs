@@ -3,8 +3,9 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
+use toolyard_manifest::MemorySettings;
 
-use super::limits::{MemoryError, MemoryLimits};
+use super::error::MemoryError;
 use super::namespace::MemoryNamespace;
 
 /// Maximum length of a category or a tag in bytes, and maximum number of tags.
@@ -35,7 +36,7 @@ impl<'a> NewEntry<'a> {
         Self { key, value, category: None, tags: &[], ttl: None, chunks: None }
     }
 
-    pub(super) fn check(&self, limits: &MemoryLimits) -> Result<(), MemoryError> {
+    pub(super) fn check(&self, limits: &MemorySettings) -> Result<(), MemoryError> {
         if self.value.len() > limits.value_bytes {
             return Err(MemoryError::TooLong { bytes: self.value.len(), limit: limits.value_bytes });
         }
@@ -143,7 +144,7 @@ impl NamespaceIndex {
         &mut self,
         namespace: &MemoryNamespace,
         records: &[MemoryRecord],
-        limits: &MemoryLimits,
+        limits: &MemorySettings,
     ) -> Result<Vec<MemoryRecord>, MemoryError> {
         let replaced: Vec<_> = records.iter().filter_map(|record| self.remove(&record.key)).collect();
         if self.entries.len() + records.len() > limits.entries {

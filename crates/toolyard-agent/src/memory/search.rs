@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::task::spawn_blocking;
 
-use super::limits::MemoryError;
+use super::error::MemoryError;
 use super::record::MemoryRecord;
 use super::working_memory::WorkingMemory;
 

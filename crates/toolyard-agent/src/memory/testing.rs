@@ -9,8 +9,8 @@ use futures_util::future::ready;
 use toolyard_core::store::{
     KeySpace, KeyValueStore, PutRequest, StoreError, StoreErrorKind, StoreFuture, StoredValue, WriteCondition,
 };
+use toolyard_manifest::MemorySettings;
 
-use super::MemoryLimits;
 use super::working_memory::{WallClock, WorkingMemory};
 
 /// A store in memory whose clock is set by hand.
@@ -29,7 +29,7 @@ struct ManualStoreState {
 
 impl ManualStore {
     /// Returns a working memory on a new store.
-    pub(crate) fn memory(limits: MemoryLimits) -> (Arc<Self>, WorkingMemory) {
+    pub(crate) fn memory(limits: MemorySettings) -> (Arc<Self>, WorkingMemory) {
         let store = Arc::new(Self::default());
         store.pass(Duration::from_secs(1_800_000_000));
         let memory = WorkingMemory::new(store.clone(), limits).with_clock(store.clock());

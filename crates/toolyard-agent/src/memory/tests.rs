@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
+use toolyard_manifest::MemorySettings;
 
 use super::testing::ManualStore;
 use super::*;
@@ -25,7 +26,7 @@ async fn value(memory: &WorkingMemory, name: &str) -> Option<String> {
 
 #[tokio::test]
 async fn saved_entry_is_returned_until_replaced_or_deleted() {
-    let (store, memory) = ManualStore::memory(MemoryLimits::default());
+    let (store, memory) = ManualStore::memory(MemorySettings::default());
     assert_eq!(value(&memory, "a").await, None);
     save(&memory, "a", "one").await.expect("room");
     save(&memory, "empty", "").await.expect("room");
@@ -41,7 +42,7 @@ async fn saved_entry_is_returned_until_replaced_or_deleted() {
 
 #[tokio::test]
 async fn large_value_is_returned_whole() {
-    let (store, memory) = ManualStore::memory(MemoryLimits::default());
+    let (store, memory) = ManualStore::memory(MemorySettings::default());
     // Parts end inside characters.
     let large = "é\u{1f600}x".repeat(590_000);
     save(&memory, "large", &large).await.expect("room");
@@ -53,7 +54,7 @@ async fn large_value_is_returned_whole() {
 
 #[tokio::test]
 async fn expired_entry_is_gone_and_frees_room() {
-    let limits = MemoryLimits { entries: 2, ..MemoryLimits::default() };
+    let limits = MemorySettings { entries: 2, ..MemorySettings::default() };
     let (store, memory) = ManualStore::memory(limits);
     let (short, long) = (key("short").path, key("long").path);
     let entry =
@@ -76,7 +77,7 @@ async fn expired_entry_is_gone_and_frees_room() {
 
 #[tokio::test]
 async fn total_limit_covers_all_namespaces() {
-    let limits = MemoryLimits { total_bytes: 10, ..MemoryLimits::default() };
+    let limits = MemorySettings { total_bytes: 10, ..MemorySettings::default() };
     let (store, memory) = ManualStore::memory(limits);
     let other = MemoryNamespace::new("session", "other");
     let put = async |path: &str, value: &str| memory.save(&other, &[NewEntry::new(path, value)]).await;
@@ -92,7 +93,7 @@ async fn total_limit_covers_all_namespaces() {
 
 #[tokio::test]
 async fn time_to_live_is_limited() {
-    let (_, memory) = ManualStore::memory(MemoryLimits::default());
+    let (_, memory) = ManualStore::memory(MemorySettings::default());
     let path = key("a").path;
     let entry = NewEntry { ttl: Some(Duration::MAX), ..NewEntry::new(&path, "v") };
     let saved = memory.save(&namespace(), &[entry]).await.expect("room");
@@ -101,7 +102,7 @@ async fn time_to_live_is_limited() {
 
 #[tokio::test]
 async fn refused_save_changes_nothing() {
-    let limits = MemoryLimits { entries: 3, bytes: 100, value_bytes: 60, ..MemoryLimits::default() };
+    let limits = MemorySettings { entries: 3, bytes: 100, value_bytes: 60, ..MemorySettings::default() };
     let (store, memory) = ManualStore::memory(limits);
     save(&memory, "a", &"x".repeat(50)).await.expect("room");
     let before = store.len();
@@ -126,7 +127,7 @@ async fn refused_save_changes_nothing() {
 
 #[tokio::test]
 async fn entry_with_a_lost_value_is_absent() {
-    let (store, memory) = ManualStore::memory(MemoryLimits::default());
+    let (store, memory) = ManualStore::memory(MemorySettings::default());
     save(&memory, "a", "one").await.expect("room");
     store.lose_values();
     assert_eq!(value(&memory, "a").await, None);
@@ -134,7 +135,7 @@ async fn entry_with_a_lost_value_is_absent() {
 
 #[tokio::test]
 async fn list_covers_accessible_namespaces_only() {
-    let (_, memory) = ManualStore::memory(MemoryLimits::default());
+    let (_, memory) = ManualStore::memory(MemorySettings::default());
     for owner in 0..40 {
         let namespace = MemoryNamespace::new("patrol", &format!("{owner:02}"));
         let path = format!("{namespace}/found");
@@ -153,7 +154,7 @@ async fn list_covers_accessible_namespaces_only() {
 
 #[tokio::test]
 async fn search_filters_and_ranks_entries() {
-    let (store, memory) = ManualStore::memory(MemoryLimits::default());
+    let (store, memory) = ManualStore::memory(MemorySettings::default());
     let entries = [
         ("weekly_report", "sales went up, sales were good", Some("notes/work"), "sales,2026"),
         ("shopping", "milk and a report on cheese", Some("notes"), "home"),
@@ -213,7 +214,7 @@ proptest! {
     /// A namespace respects its limits, every listed entry has its value, and nothing else remains in the store.
     #[test]
     fn limits_hold_for_any_sequence_of_changes(steps in steps()) {
-        let limits = MemoryLimits { entries: 6, bytes: 1000, ..MemoryLimits::default() };
+        let limits = MemorySettings { entries: 6, bytes: 1000, ..MemorySettings::default() };
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         runtime.block_on(async {
             let (store, memory) = ManualStore::memory(limits);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use toolyard_sdk::{Context, RegisterError, Server, Tool, ToolAnnotations};
 
-use super::query::{QueryLimits, QueryRunner};
+use super::query::QueryRunner;
 use super::working_memory::WorkingMemory;
 use args::{
     DeleteMemoryArgs, GetMemoryArgs, ListMemoryArgs, QueryMemoryArgs, SaveMemoryArgs, SearchMemoryArgs,
@@ -54,30 +54,13 @@ Selects a part of JSON in working memory with a JMESPath expression, such as `da
 `data[0:20].{id: id, name: name}`. Works on a single entry, and on a whole large tool result: give the key of its index or \
 of any of its chunks. Use this rather than reading all chunks of a JSON result.";
 
-/// Dependencies of the tools.
-#[derive(Clone)]
-pub struct MemoryTools {
-    /// The working memory.
-    pub memory: WorkingMemory,
-    /// Limits of queries.
-    pub queries: QueryLimits,
-}
-
-impl MemoryTools {
-    /// Returns the tools of a memory, with the default limits of queries.
-    #[must_use]
-    pub fn new(memory: WorkingMemory) -> Self {
-        Self { memory, queries: QueryLimits::default() }
-    }
-}
-
-/// Adds the tools to a server.
+/// Adds the tools of a memory to a server.
 ///
 /// # Errors
 /// Returns an error if the server already has a tool of one of these names.
-pub fn add(server: Server, tools: MemoryTools) -> Result<Server, RegisterError> {
-    let MemoryTools { memory, queries } = tools;
-    let memory = Arc::new(MemoryHandlers { memory, queries: QueryRunner::new(queries) });
+pub fn add(server: Server, memory: WorkingMemory) -> Result<Server, RegisterError> {
+    let queries = QueryRunner::new(memory.limits().query);
+    let memory = Arc::new(MemoryHandlers { memory, queries });
     let [save, get, delete, search, list, query] = [(); 6].map(|()| memory.clone());
     server
         .register_tool(save_tool(), async move |context: Context, args: SaveMemoryArgs| {

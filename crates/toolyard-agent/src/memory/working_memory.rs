@@ -8,9 +8,10 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use futures_util::future::try_join_all;
 use toolyard_core::store::{KeySpace, KeyValueStore, PutRequest, StoreError, StoreErrorKind, WriteCondition};
+use toolyard_manifest::MemorySettings;
 
 use super::access::FullKey;
-use super::limits::{MemoryError, MemoryLimits};
+use super::error::MemoryError;
 use super::namespace::MemoryNamespace;
 use super::record::{MemoryRecord, NamespaceIndex, NewEntry, millis};
 
@@ -36,7 +37,7 @@ pub type WallClock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 #[derive(Clone)]
 pub struct WorkingMemory {
     store: Arc<dyn KeyValueStore>,
-    limits: MemoryLimits,
+    limits: MemorySettings,
     clock: WallClock,
 }
 
@@ -49,7 +50,7 @@ struct NamespaceSnapshot {
 impl WorkingMemory {
     /// Returns the memory of a store. Gateways on one store share it.
     #[must_use]
-    pub fn new(store: Arc<dyn KeyValueStore>, limits: MemoryLimits) -> Self {
+    pub fn new(store: Arc<dyn KeyValueStore>, limits: MemorySettings) -> Self {
         Self { store, limits, clock: Arc::new(SystemTime::now) }
     }
 
@@ -61,7 +62,7 @@ impl WorkingMemory {
 
     /// Returns the limits.
     #[must_use]
-    pub const fn limits(&self) -> &MemoryLimits {
+    pub const fn limits(&self) -> &MemorySettings {
         &self.limits
     }
 

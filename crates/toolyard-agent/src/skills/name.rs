@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::limits::SkillError;
+use super::error::SkillError;
 
 /// Maximum length of a name in characters.
 const MAX_LENGTH: usize = 128;

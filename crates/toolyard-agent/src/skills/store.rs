@@ -6,8 +6,9 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 use toolyard_core::store::{KeySpace, KeyValueStore, PutRequest, StoreError, StoreErrorKind, WriteCondition};
+use toolyard_manifest::SkillSettings;
 
-use super::limits::{SkillError, SkillLimits};
+use super::error::SkillError;
 use super::name::SkillName;
 use super::skill::{NewSkill, StoredSkill};
 use crate::memory::MemoryCaller;
@@ -39,7 +40,7 @@ impl SkillOwner {
 #[derive(Clone)]
 pub struct SkillStore {
     store: Arc<dyn KeyValueStore>,
-    limits: SkillLimits,
+    limits: SkillSettings,
     clock: WallClock,
 }
 
@@ -52,7 +53,7 @@ struct SkillShelf {
 impl SkillStore {
     /// Returns the skills of a store.
     #[must_use]
-    pub fn new(store: Arc<dyn KeyValueStore>, limits: SkillLimits) -> Self {
+    pub fn new(store: Arc<dyn KeyValueStore>, limits: SkillSettings) -> Self {
         Self { store, limits, clock: Arc::new(SystemTime::now) }
     }
 
@@ -200,7 +201,7 @@ impl SkillShelf {
     }
 
     /// Inserts a skill in order, if the limits permit.
-    fn admit(&mut self, skill: StoredSkill, limits: &SkillLimits) -> Result<(), SkillError> {
+    fn admit(&mut self, skill: StoredSkill, limits: &SkillSettings) -> Result<(), SkillError> {
         if self.skills.len() >= limits.skills {
             return Err(SkillError::TooMany { limit: limits.skills });
         }

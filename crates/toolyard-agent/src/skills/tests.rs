@@ -7,11 +7,12 @@ use serde_json::json;
 use tokio::task::yield_now;
 use toolyard_core::Backend;
 use toolyard_core::store::{KeySpace, KeyValueStore, PutRequest, StoreFuture, StoredValue};
+use toolyard_manifest::{MemorySettings, SkillSettings};
 use toolyard_sdk::Server;
 
 use super::*;
+use crate::memory::MemoryCaller;
 use crate::memory::testing::ManualStore;
-use crate::memory::{MemoryCaller, MemoryLimits};
 use crate::testing::{definitions, read, read_all};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -23,8 +24,8 @@ struct SkillsHarness {
 }
 
 impl SkillsHarness {
-    fn new(limits: SkillLimits) -> Self {
-        let (store, _) = ManualStore::memory(MemoryLimits::default());
+    fn new(limits: SkillSettings) -> Self {
+        let (store, _) = ManualStore::memory(MemorySettings::default());
         let skills = SkillStore::new(store.clone(), limits).with_clock(store.clock());
         let server = add(Server::new("skills", "1.0.0"), skills.clone()).expect("tools");
         Self { store, skills, backend: server.into_backend() }
@@ -49,12 +50,12 @@ async fn save(skills: &SkillStore, named: &str, content: &str) -> Result<StoredS
 
 #[test]
 fn tool_definitions() {
-    insta::assert_snapshot!(definitions(&SkillsHarness::new(SkillLimits::default()).backend));
+    insta::assert_snapshot!(definitions(&SkillsHarness::new(SkillSettings::default()).backend));
 }
 
 #[tokio::test]
 async fn skill_tool_results() {
-    let harness = SkillsHarness::new(SkillLimits::default());
+    let harness = SkillsHarness::new(SkillSettings::default());
     let first = read_all(
         &harness.backend,
         None,
@@ -101,7 +102,7 @@ async fn skill_tool_results() {
 
 #[tokio::test]
 async fn errors_of_invalid_arguments() {
-    let harness = SkillsHarness::new(SkillLimits { skills: 2, bytes: 60, content_bytes: 40 });
+    let harness = SkillsHarness::new(SkillSettings { skills: 2, bytes: 60, content_bytes: 40 });
     let long = "x".repeat(41);
     let names: Vec<_> = (0..11).map(|number| format!("n{number}")).collect();
     let read = read_all(
@@ -157,7 +158,7 @@ fn name_consists_of_plain_segments() {
 
 #[tokio::test]
 async fn skills_belong_to_the_callers_key() {
-    let harness = SkillsHarness::new(SkillLimits::default());
+    let harness = SkillsHarness::new(SkillSettings::default());
     for (caller, content) in [(Some("k1"), "of k1"), (Some("k2"), "of k2"), (None, "of everybody")] {
         read(&harness.backend, caller, SAVE, json!({"name": "x", "content": content})).await;
     }
@@ -173,7 +174,7 @@ async fn skills_belong_to_the_callers_key() {
 
 #[tokio::test]
 async fn creation_update_and_use_times_are_recorded() {
-    let harness = SkillsHarness::new(SkillLimits::default());
+    let harness = SkillsHarness::new(SkillSettings::default());
     let start = harness.skills.now();
     save(&harness.skills, "x", "one").await.expect("room");
     let times = async || {
@@ -194,7 +195,7 @@ async fn creation_update_and_use_times_are_recorded() {
 
 #[tokio::test]
 async fn existing_skill_can_be_changed_at_the_limit() {
-    let harness = SkillsHarness::new(SkillLimits { skills: 2, bytes: 1000, content_bytes: 1000 });
+    let harness = SkillsHarness::new(SkillSettings { skills: 2, bytes: 1000, content_bytes: 1000 });
     for named in ["a", "b", "A"] {
         save(&harness.skills, named, "x").await.expect("room");
     }
@@ -244,8 +245,8 @@ impl KeyValueStore for SlowStore {
 
 #[tokio::test]
 async fn concurrent_writers_lose_nothing_and_respect_the_limit() {
-    let (store, _) = ManualStore::memory(MemoryLimits::default());
-    let limits = SkillLimits { skills: 20, ..SkillLimits::default() };
+    let (store, _) = ManualStore::memory(MemorySettings::default());
+    let limits = SkillSettings { skills: 20, ..SkillSettings::default() };
     let gateways = [(); 2].map(|()| SkillStore::new(Arc::new(SlowStore(store.clone())), limits));
     let names: Vec<_> = (0..30).map(|number| format!("skill-{number:02}")).collect();
     let writers = names.iter().zip(gateways.iter().cycle());

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toolyard_sdk::{Context, RegisterError, Server, Tool, ToolAnnotations, ToolFailure};
 
-use super::limits::SkillError;
+use super::error::SkillError;
 use super::name::SkillName;
 use super::skill::{NewSkill, StoredSkill};
 use super::store::{SkillOwner, SkillStore};

@@ -17,6 +17,25 @@ pub(crate) fn duration(text: &str) -> Result<Duration, FormatError> {
     }
 }
 
+/// Writes a duration in one unit without a fraction: the largest, but seconds up to two minutes, as in `90s`.
+pub(crate) fn duration_text(duration: Duration) -> String {
+    const UNITS: [(&str, u128); 5] = [
+        ("h", 3_600_000_000_000),
+        ("m", 60_000_000_000),
+        ("s", 1_000_000_000),
+        ("ms", 1_000_000),
+        ("us", 1000),
+    ];
+    let nanoseconds = duration.as_nanos();
+    let is_exact = |(name, unit): &(&str, u128)| {
+        nanoseconds >= *unit && nanoseconds.is_multiple_of(*unit) && (*name != "m" || nanoseconds / unit > 1)
+    };
+    match UNITS.into_iter().find(is_exact) {
+        Some((name, unit)) => format!("{}{name}", nanoseconds / unit),
+        None => format!("{nanoseconds}ns"),
+    }
+}
+
 fn nanoseconds(text: &str) -> Option<u64> {
     if text == "0" {
         return Some(0);
@@ -97,6 +116,13 @@ mod tests {
         ];
         for (text, nanoseconds) in cases {
             assert_eq!(duration(text), Ok(Duration::from_nanos(nanoseconds)), "{text}");
+        }
+    }
+
+    #[test]
+    fn durations_are_written_in_one_unit() {
+        for text in ["0ns", "1ns", "1us", "1500ms", "1s", "60s", "90s", "2m", "30m", "1h", "2160h"] {
+            assert_eq!(duration(text).map(duration_text).as_deref(), Ok(text));
         }
     }
 

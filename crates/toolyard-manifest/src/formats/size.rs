@@ -22,6 +22,15 @@ pub(crate) fn size(text: &str) -> Result<usize, FormatError> {
     number.parse::<usize>().ok().and_then(|number| number.checked_mul(bytes)).ok_or(INVALID)
 }
 
+/// Writes a size in the largest unit without a fraction.
+pub(crate) fn size_text(bytes: usize) -> String {
+    let units = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+    match units.into_iter().find(|(_, unit)| bytes >= *unit && bytes.is_multiple_of(*unit)) {
+        Some((name, unit)) => format!("{}{name}", bytes / unit),
+        None => bytes.to_string(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -32,6 +41,13 @@ mod tests {
             [("65536", 65536), ("12B", 12), ("64KiB", 65536), ("4MiB", 4 << 20), ("1GiB", 1 << 30)]
         {
             assert_eq!(size(text), Ok(bytes), "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_written_in_one_unit() {
+        for text in ["0", "1000", "1KiB", "1025", "64KiB", "512MiB", "1GiB", "1025MiB"] {
+            assert_eq!(size(text).map(size_text).as_deref(), Ok(text));
         }
     }
 

@@ -30,6 +30,29 @@ pub(super) fn accepts(text: &str) {
     }
 }
 
+/// The documents of the fixture. A field that is in none of them, but has a default, is added with its default.
+fn every_field() -> Vec<JsonDocument> {
+    let mut documents = documents(EVERY_FIELD);
+    let schemas: Vec<_> = documents.iter().map(|document| DocumentSchema::of(&document.0)).collect();
+    let mut met = BTreeSet::new();
+    for (document, schema) in documents.iter().zip(&schemas) {
+        document.walk(&mut |path, _| met.extend(schema.field_at(path)));
+    }
+    for (document, schema) in documents.iter_mut().zip(&schemas) {
+        let mut complete = document.clone();
+        document.walk(&mut |path, value| {
+            for (name, default) in schema.defaults_at(path).into_iter().filter(|_| value.is_object()) {
+                let field = [path, &[name]].concat();
+                if schema.field_at(&field).is_some_and(|field| met.insert(field)) {
+                    complete = complete.with(&field, default);
+                }
+            }
+        });
+        *document = complete;
+    }
+    documents
+}
+
 /// Parses a document, with a folder for its secrets.
 fn read(document: &JsonDocument) -> Result<Manifest, ManifestProblems> {
     let mut sources = vec![super::source("a.json", &document.0.to_string())];
@@ -52,7 +75,7 @@ fn examples_and_fixtures_match_their_schema() {
 fn every_field_of_the_schemas_is_in_the_fixture() {
     let mut all = BTreeSet::new();
     let mut met = BTreeSet::new();
-    for document in documents(EVERY_FIELD) {
+    for document in every_field() {
         assert!(read(&document).is_ok(), "{:?}", read(&document));
         let schema = DocumentSchema::of(&document.0);
         all.extend(schema.fields());
@@ -63,7 +86,7 @@ fn every_field_of_the_schemas_is_in_the_fixture() {
 
 #[test]
 fn every_field_has_a_description() {
-    for document in documents(EVERY_FIELD) {
+    for document in every_field() {
         let schema = DocumentSchema::of(&document.0);
         document.walk(&mut |path, _| {
             if schema.field_at(path).is_some() {
@@ -75,7 +98,7 @@ fn every_field_has_a_description() {
 
 #[test]
 fn every_field_of_a_reader_is_in_the_schema() {
-    for document in documents(EVERY_FIELD) {
+    for document in every_field() {
         let schema = DocumentSchema::of(&document.0);
         document.walk(&mut |path, value| {
             let Value::Object(_) = value else { return };
@@ -89,7 +112,7 @@ fn every_field_of_a_reader_is_in_the_schema() {
 #[test]
 fn every_keyword_of_a_reader_is_in_the_schema() {
     let mut compared = 0;
-    for document in documents(EVERY_FIELD) {
+    for document in every_field() {
         let schema = DocumentSchema::of(&document.0);
         document.walk(&mut |path, _| {
             // Each kind has a schema of its own.
@@ -119,7 +142,7 @@ fn expected_names(document: &JsonDocument, field: &str, message: &str) -> Option
 fn schemas_and_readers_agree_on_mutations() {
     let mut refused_only_by_reader: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let (mut refused, mut refused_by_both) = (0, 0);
-    for document in documents(EVERY_FIELD) {
+    for document in every_field() {
         let schema = DocumentSchema::of(&document.0);
         for mutation in mutations(&document) {
             let verdict = read(&mutation.document);

@@ -6,20 +6,16 @@ use std::sync::{Arc, Weak};
 
 use tokio::sync::{mpsc, watch};
 use toolyard_agent::guides::{self, GuideBook, GuideDocument, SEARCH_GUIDE};
-use toolyard_agent::large::{self, LargeOptions, LargeSettings, ModelBehavior};
+use toolyard_agent::large::{self, LargeSettings};
 use toolyard_agent::management::{self, InvokeToolBackend, ServerManagement, ServerManager};
-use toolyard_agent::memory::query::QueryLimits;
-use toolyard_agent::memory::tools::MemoryTools;
-use toolyard_agent::memory::{self, MemoryLimits, WorkingMemory};
+use toolyard_agent::memory::{self, WorkingMemory};
 use toolyard_agent::scripts;
 use toolyard_agent::search::ServiceIndex;
-use toolyard_agent::skills::{self, SkillLimits, SkillStore};
+use toolyard_agent::skills::{self, SkillStore};
 use toolyard_agent::summary::SummarySource;
 use toolyard_core::store::Store;
 use toolyard_core::{Backend, Gateway};
-use toolyard_manifest::{
-    BuiltinSettings, HandlerConfig, ListenAddress, MemorySettings, ProcessSettings, SkillSettings,
-};
+use toolyard_manifest::{BuiltinSettings, HandlerConfig, ListenAddress, ProcessSettings};
 use toolyard_sdk::{RegisterError, Server};
 
 use self::search::SearchTools;
@@ -125,13 +121,13 @@ impl HandlerBuilder {
             server = scripts::add(server, hosting.runner(scripts))?;
         }
         if let Some(deps) = &self.builtin_deps {
-            let memory = builtins.memory.as_ref().map(|settings| memory_tools(settings, deps));
+            let memory = builtins.memory.map(|limits| WorkingMemory::new(deps.store.clone(), limits));
             deps.results.send_replace(large_settings(builtins, memory.as_ref()).map(Arc::new));
             if let Some(memory) = memory {
                 server = memory::tools::add(server, memory)?;
             }
-            if let Some(settings) = &builtins.skills {
-                server = skills::add(server, SkillStore::new(deps.store.clone(), skill_limits(settings)))?;
+            if let Some(limits) = builtins.skills {
+                server = skills::add(server, SkillStore::new(deps.store.clone(), limits))?;
             }
             if builtins.mcp.is_some() {
                 let (servers, summaries) = (deps.servers(), deps.summaries());
@@ -177,44 +173,8 @@ fn guide_book(builtins: &BuiltinSettings) -> GuideBook {
     book
 }
 
-fn memory_tools(settings: &MemorySettings, deps: &BuiltinDeps) -> MemoryTools {
-    let limits = MemoryLimits {
-        entries: settings.entries,
-        bytes: settings.bytes,
-        value_bytes: settings.value_bytes,
-        total_bytes: settings.total_bytes,
-        ttl: settings.ttl,
-        longest_ttl: settings.longest_ttl,
-    };
-    let query = &settings.query;
-    let queries = QueryLimits {
-        input_bytes: query.input_bytes,
-        result_chars: query.result_chars,
-        input_values: query.input_values,
-        values: query.values,
-        time: query.time,
-        at_once: query.concurrent,
-    };
-    MemoryTools { queries, ..MemoryTools::new(WorkingMemory::new(deps.store.clone(), limits)) }
-}
-
 /// Returns the settings for large results. `None`: large results pass unchanged.
-fn large_settings(builtins: &BuiltinSettings, memory: Option<&MemoryTools>) -> Option<LargeSettings> {
-    let (settings, memory) = (builtins.results.as_ref()?, memory?.memory.clone());
-    let model = |(id, threshold): &(String, usize)| {
-        (id.clone(), ModelBehavior { tool_result_chunking_threshold: Some(*threshold) })
-    };
-    let options = LargeOptions {
-        threshold: settings.threshold,
-        least_chunk: settings.least_chunk,
-        most_chunks: settings.most_chunks,
-        ttl: settings.ttl,
-        store_time: settings.store_time,
-        models: settings.models.iter().map(model).collect(),
-    };
+fn large_settings(builtins: &BuiltinSettings, memory: Option<&WorkingMemory>) -> Option<LargeSettings> {
+    let (options, memory) = (builtins.results.clone()?, memory?.clone());
     Some(LargeSettings { memory, handler: HandlerConfig::BUILTINS.into(), options })
-}
-
-const fn skill_limits(settings: &SkillSettings) -> SkillLimits {
-    SkillLimits { skills: settings.skills, bytes: settings.bytes, content_bytes: settings.content_bytes }
 }

@@ -4,15 +4,14 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use toolyard_agent::memory::MemoryCaller;
-use toolyard_agent::skills::{
-    NewSkill, SkillError, SkillLimits, SkillName, SkillOwner, SkillStore, StoredSkill,
-};
+use toolyard_agent::skills::{NewSkill, SkillError, SkillName, SkillOwner, SkillStore, StoredSkill};
 use toolyard_core::store::Store;
+use toolyard_manifest::SkillSettings;
 use toolyard_store::{DatabaseLocation, PostgresUrl, StoreOptions};
 
 use crate::support::postgres::PostgresServer;
 
-const LIMITS: SkillLimits = SkillLimits { skills: 20, bytes: 700_000, content_bytes: 200_000 };
+const LIMITS: SkillSettings = SkillSettings { skills: 20, bytes: 700_000, content_bytes: 200_000 };
 
 async fn open(location: DatabaseLocation) -> Arc<dyn Store> {
     toolyard_store::open(&StoreOptions::at(location)).await.expect("a store")

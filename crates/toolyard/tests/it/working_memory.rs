@@ -4,20 +4,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use toolyard_agent::memory::{FullKey, MemoryError, MemoryLimits, MemoryNamespace, NewEntry, WorkingMemory};
+use toolyard_agent::memory::{FullKey, MemoryError, MemoryNamespace, NewEntry, WorkingMemory};
 use toolyard_core::store::Store;
+use toolyard_manifest::MemorySettings;
 use toolyard_store::{DatabaseLocation, PostgresUrl, StoreOptions};
 
 use crate::support::postgres::PostgresServer;
 
-const LIMITS: MemoryLimits = MemoryLimits {
-    entries: 20,
-    bytes: 2_000_000,
-    value_bytes: 1_000_000,
-    total_bytes: 10_000_000,
-    ttl: Duration::from_secs(60),
-    longest_ttl: Duration::from_secs(3600),
-};
+fn limits() -> MemorySettings {
+    MemorySettings {
+        entries: 20,
+        bytes: 2_000_000,
+        value_bytes: 1_000_000,
+        total_bytes: 10_000_000,
+        ttl: Duration::from_secs(60),
+        longest_ttl: Duration::from_secs(3600),
+        ..MemorySettings::default()
+    }
+}
 
 async fn open(location: DatabaseLocation) -> Arc<dyn Store> {
     toolyard_store::open(&StoreOptions::at(location)).await.expect("a store")
@@ -39,7 +43,7 @@ async fn value(memory: &WorkingMemory, name: &str) -> Option<String> {
 
 /// Checks two gateways with separate connections on one store.
 async fn two_gateways_share(one: Arc<dyn Store>, other: Arc<dyn Store>) {
-    let [one, other] = [one, other].map(|store| WorkingMemory::new(store, LIMITS));
+    let [one, other] = [one, other].map(|store| WorkingMemory::new(store, limits()));
     save(&one, "Notes", "of one").await.expect("room");
     assert_eq!(value(&other, "notes").await.as_deref(), Some("of one"));
     // A value of several database rows, split inside of characters.
@@ -57,10 +61,10 @@ async fn two_gateways_share(one: Arc<dyn Store>, other: Arc<dyn Store>) {
     });
     let saved = join_all(saving).await;
     let full = |saved: &Result<(), MemoryError>| matches!(saved, Err(MemoryError::TooManyEntries { .. }));
-    assert_eq!(saved.iter().filter(|saved| saved.is_ok()).count(), LIMITS.entries - 1, "{saved:?}");
+    assert_eq!(saved.iter().filter(|saved| saved.is_ok()).count(), limits().entries - 1, "{saved:?}");
     assert!(saved.iter().all(|saved| saved.is_ok() || full(saved)), "{saved:?}");
     let entries = other.list(&key("").namespace).await.expect("a store");
-    assert_eq!(entries.len(), LIMITS.entries);
+    assert_eq!(entries.len(), limits().entries);
 
     // Concurrent writes of the same key: the value is always complete and never missing.
     let values = ["a", "b"].map(|letter| letter.repeat(300_000));
@@ -102,11 +106,12 @@ async fn working_memory_in_a_memory_store() {
 async fn working_memory_outlives_its_gateway_until_it_expires() {
     let folder = tempfile::tempdir().expect("a folder");
     let location = || DatabaseLocation::File(folder.path().join("store.db"));
-    save(&WorkingMemory::new(open(location()).await, LIMITS), "notes", "kept").await.expect("room");
+    save(&WorkingMemory::new(open(location()).await, limits()), "notes", "kept").await.expect("room");
     let store = open(location()).await;
-    let memory = WorkingMemory::new(store.clone(), LIMITS);
+    let memory = WorkingMemory::new(store.clone(), limits());
     assert_eq!(value(&memory, "notes").await.as_deref(), Some("kept"));
-    let short = WorkingMemory::new(store, MemoryLimits { longest_ttl: Duration::from_millis(50), ..LIMITS });
+    let short =
+        WorkingMemory::new(store, MemorySettings { longest_ttl: Duration::from_millis(50), ..limits() });
     save(&short, "short", "gone soon").await.expect("room");
     let gone = async { while value(&memory, "short").await.is_some() {} };
     tokio::time::timeout(Duration::from_secs(30), gone).await.expect("it has expired");

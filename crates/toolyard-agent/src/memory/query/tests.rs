@@ -9,7 +9,7 @@ const MODELS: &str = r#"{"data": [
 ], "total": 3}"#;
 
 fn selected(text: &str, expression: &str) -> String {
-    let limits = QueryLimits { result_chars: 200, ..QueryLimits::default() };
+    let limits = QuerySettings { result_chars: 200, ..QuerySettings::default() };
     select(text, expression, &limits).unwrap_or_else(|error| error.to_string())
 }
 
@@ -58,7 +58,7 @@ fn costly_expression_is_refused_before_it_runs() {
     #[track_caller]
     fn check(text: &str, expression: &str) {
         assert_eq!(
-            select(text, expression, &QueryLimits::default()),
+            select(text, expression, &QuerySettings::default()),
             Err(QueryError::Costly),
             "{expression}"
         );
@@ -71,12 +71,12 @@ fn costly_expression_is_refused_before_it_runs() {
         "to_string(to_string(to_string(to_string(to_string(@)))))",
     );
     check(&format!("[{}]", ["1"; 100_000].join(",")), "[*].[@,@,@,@,@,@,@,@,@,@][].[@,@,@,@,@,@,@,@,@,@][]");
-    let limits = QueryLimits { input_values: 10, ..QueryLimits::default() };
+    let limits = QuerySettings { input_values: 10, ..QuerySettings::default() };
     assert_eq!(select(MODELS, "@", &limits), Err(QueryError::ManyValues(10)));
-    let limits = QueryLimits { input_bytes: 10, ..QueryLimits::default() };
+    let limits = QuerySettings { input_bytes: 10, ..QuerySettings::default() };
     assert_eq!(select(MODELS, "@", &limits), Err(QueryError::LargeValue { bytes: MODELS.len(), limit: 10 }));
     for long in ["a".repeat(MAX_EXPRESSION_LENGTH + 1), "(".repeat(MAX_NESTED + 1)] {
-        assert_eq!(select(MODELS, &long, &QueryLimits::default()), Err(QueryError::LongExpression));
+        assert_eq!(select(MODELS, &long, &QuerySettings::default()), Err(QueryError::LongExpression));
     }
 }
 
@@ -93,7 +93,7 @@ fn typical_queries_of_large_results_are_accepted() {
         "data[0:10].[id, name, pricing.prompt, pricing.completion, context_length]",
     ];
     for expression in expressions {
-        let selected = select(&text, expression, &QueryLimits::default());
+        let selected = select(&text, expression, &QuerySettings::default());
         assert!(selected.is_ok(), "{expression}: {selected:?} in {} bytes", text.len());
     }
 }
@@ -127,7 +127,7 @@ fn deeply_nested_expressions_do_not_overflow_the_stack() {
             for behind in ["", "@", "a"] {
                 let mut deep = unit.repeat(times);
                 deep.truncate(MAX_EXPRESSION_LENGTH - behind.len());
-                let _any = select(MODELS, &(deep + behind), &QueryLimits::default());
+                let _any = select(MODELS, &(deep + behind), &QuerySettings::default());
             }
         }
     }
@@ -137,11 +137,11 @@ fn deeply_nested_expressions_do_not_overflow_the_stack() {
         let times = MAX_NESTED / open.bytes().filter(|byte| NESTS.contains(byte)).count();
         let times = times.min(MAX_EXPRESSION_LENGTH / (open.len() + close.len() + 1));
         let balanced = format!("{}@{}", open.repeat(times), close.repeat(times));
-        let selected = select("[[1]]", &balanced, &QueryLimits::default());
+        let selected = select("[[1]]", &balanced, &QuerySettings::default());
         assert_ne!(selected, Err(QueryError::LongExpression), "{balanced}");
     }
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
-    assert!(matches!(select(&deep, "@", &QueryLimits::default()), Err(QueryError::NotJson(_))));
+    assert!(matches!(select(&deep, "@", &QuerySettings::default()), Err(QueryError::NotJson(_))));
 }
 
 #[test]
@@ -164,7 +164,7 @@ proptest! {
 
     #[test]
     fn arbitrary_expressions_neither_panic_nor_exceed_the_limit(expression in r#"([a-c@*.,|&!()\[\]{}?:<>='"`0-9 -]|data|price|length\(|sort_by\(|\[\*\]|\[\]|to_string\(|@\)){0,30}"#) {
-        let limits = QueryLimits { result_chars: 100, values: 100_000, ..QueryLimits::default() };
+        let limits = QuerySettings { result_chars: 100, values: 100_000, ..QuerySettings::default() };
         if let Ok(selected) = select(MODELS, &expression, &limits) {
             prop_assert!(selected.chars().count() <= 100 + 400);
         }
@@ -173,7 +173,7 @@ proptest! {
 
 #[tokio::test(start_paused = true)]
 async fn query_times_out_and_returns_its_permit() {
-    let queries = QueryRunner::new(QueryLimits { at_once: 1, ..QueryLimits::default() });
+    let queries = QueryRunner::new(QuerySettings { concurrent: 1, ..QuerySettings::default() });
     let permit = queries.permits.clone().acquire_owned().await.expect("a permit");
     assert_eq!(queries.run("1".into(), "@".into()).await, Err(QueryError::TooSlow));
     drop(permit);

@@ -6,7 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::memory::limits::MemoryError;
+use crate::memory::error::MemoryError;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct SaveMemoryArgs {

@@ -3,10 +3,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolyard_core::access::AccessGrant;
 use toolyard_core::{Backend, Call, Json, Outcome};
+use toolyard_manifest::MemorySettings;
 
 use super::*;
 use crate::memory::testing::ManualStore;
-use crate::memory::{MemoryLimits, NewEntry, SESSION_META};
+use crate::memory::{NewEntry, SESSION_META};
 
 /// The tools with their store.
 struct MemoryHarness {
@@ -16,10 +17,9 @@ struct MemoryHarness {
 }
 
 impl MemoryHarness {
-    fn new(limits: MemoryLimits) -> Self {
+    fn new(limits: MemorySettings) -> Self {
         let (store, memory) = ManualStore::memory(limits);
-        let tools = MemoryTools::new(memory.clone());
-        let server = add(Server::new("memory", "1.0.0"), tools).expect("tools");
+        let server = add(Server::new("memory", "1.0.0"), memory.clone()).expect("tools");
         Self { store, memory, backend: server.into_backend() }
     }
 
@@ -54,7 +54,7 @@ impl MemoryHarness {
 
 #[tokio::test]
 async fn tool_definitions() {
-    let agent = MemoryHarness::new(MemoryLimits::default());
+    let agent = MemoryHarness::new(MemorySettings::default());
     let catalog = agent.backend.catalog().borrow().clone();
     let definitions: Vec<_> = catalog.tools.iter().map(|tool| tool.definition.to_json().to_value()).collect();
     let names: Vec<_> = definitions.iter().filter_map(|definition| definition["name"].as_str()).collect();
@@ -64,7 +64,7 @@ async fn tool_definitions() {
 
 #[tokio::test]
 async fn memory_tool_results() {
-    let agent = MemoryHarness::new(MemoryLimits { entries: 5, ..MemoryLimits::default() });
+    let agent = MemoryHarness::new(MemorySettings { entries: 5, ..MemorySettings::default() });
     let read = agent
         .read(&[
             (LIST, json!({})),
@@ -97,7 +97,7 @@ async fn memory_tool_results() {
 /// Includes all digits of numbers, and the order of members.
 #[tokio::test]
 async fn saved_json_is_unchanged() {
-    let agent = MemoryHarness::new(MemoryLimits::default());
+    let agent = MemoryHarness::new(MemorySettings::default());
     let check = async |data: &str, expected: &str| {
         let arguments = format!(r#"{{"key":"a","data":{data}}}"#);
         let mut call = Call::tool(SAVE, Json::parse(arguments).expect("JSON"));
@@ -113,7 +113,8 @@ async fn saved_json_is_unchanged() {
 
 #[tokio::test]
 async fn errors_of_invalid_arguments() {
-    let agent = MemoryHarness::new(MemoryLimits { entries: 1, value_bytes: 100, ..MemoryLimits::default() });
+    let agent =
+        MemoryHarness::new(MemorySettings { entries: 1, value_bytes: 100, ..MemorySettings::default() });
     let read = agent
         .read(&[
             (SAVE, json!({"data": "x"})),
@@ -137,7 +138,7 @@ async fn errors_of_invalid_arguments() {
 
 #[tokio::test]
 async fn entries_of_another_session_are_inaccessible() {
-    let agent = MemoryHarness::new(MemoryLimits::default());
+    let agent = MemoryHarness::new(MemorySettings::default());
     agent.call_as(Some("one"), SAVE, json!({"key": "secret", "data": "of one"})).await;
     for key in
         ["secret", "session/one/secret", "SESSION/ONE/secret", "/session/one/secret", "session/one//secret"]
@@ -158,7 +159,7 @@ async fn entries_of_another_session_are_inaccessible() {
 
 #[tokio::test]
 async fn key_grants_access_to_other_namespaces() {
-    let agent = MemoryHarness::new(MemoryLimits::default());
+    let agent = MemoryHarness::new(MemorySettings::default());
     for owner in ["night", "day"] {
         let namespace = crate::memory::MemoryNamespace::new("patrol", owner);
         let path = format!("{namespace}/found");

@@ -1,21 +1,31 @@
-//! The reader of `builtins.search`.
+//! The section `builtins.search`.
 
 use toolyard_core::access::ScopePattern;
 
 use crate::{
-    cursor::{KeywordChoice, ValueCursor},
+    cursor::KeywordChoice,
+    field_type::{CountField, KeywordField, ListField, TextField},
     formats,
+    section::section,
 };
 
-/// Settings of tool search, and of the tools that clients see without one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SearchSettings {
-    /// `disclosure`: the tools in the lists of MCP clients. Default: `auto`.
-    pub disclosure: ToolDisclosure,
-    /// `budget`: with `auto`, maximum size of the complete tool list, in tokens. Default: 20,000.
-    pub budget: usize,
-    /// `pinned`: patterns of tools that are always listed, in addition to the built-in ones. Default: none.
-    pub pinned: Vec<ScopePattern>,
+section! {
+    /// Settings of tool search, and of the tools that clients see without one.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct SearchSettings: Default = "search" {
+        /// Tools in the lists of MCP clients: `all`; with `search` the built-in and the pinned ones; with `auto` all,
+        /// unless they exceed the budget. Tools that are not listed can still be found and called.
+        pub disclosure: ToolDisclosure = "disclosure", KeywordField(&DISCLOSURE), default ToolDisclosure::Auto;
+        /// With `auto`, maximum size of the complete tool list, in tokens. `toolyard doctor --tokens` shows the actual
+        /// size.
+        pub budget: usize = "budget", CountField, default 20_000;
+        /// Patterns of tools that are always listed: `NAME` or `HANDLER/NAME`, with `*` for any characters.
+        pub pinned: Vec<ScopePattern> = "pinned",
+            ListField(
+                TextField::new(formats::pattern).pattern(r"\S").examples(&["search_*", "github/create_*"])
+            ),
+            described Vec::new();
+    }
 }
 
 /// The tools in the lists of MCP clients. All others can still be found and called.
@@ -38,28 +48,3 @@ const DISCLOSURE: KeywordChoice<ToolDisclosure> = KeywordChoice {
     ],
     unsupported: &[],
 };
-
-impl Default for SearchSettings {
-    fn default() -> Self {
-        Self { disclosure: ToolDisclosure::Auto, budget: 20_000, pinned: Vec::new() }
-    }
-}
-
-/// Reads the object `search`; `enabled: false` becomes `None`.
-pub(super) fn search(cursor: ValueCursor<'_>) -> Option<Option<SearchSettings>> {
-    let mut fields = cursor.fields()?;
-    let default = SearchSettings::default();
-    let pinned = |cursor: ValueCursor<'_>| cursor.list(|item| item.parse(formats::pattern));
-    let enabled = fields.with_default("enabled", ValueCursor::flag, true);
-    let search = SearchSettings {
-        disclosure: fields.with_default(
-            "disclosure",
-            |cursor| cursor.choice(&DISCLOSURE),
-            default.disclosure,
-        ),
-        budget: fields.with_default("budget", ValueCursor::count, default.budget),
-        pinned: fields.with_default("pinned", pinned, default.pinned),
-    };
-    fields.finish();
-    Some(enabled.then_some(search))
-}

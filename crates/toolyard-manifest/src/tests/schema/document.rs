@@ -95,8 +95,12 @@ pub(super) struct DocumentSchema {
 impl DocumentSchema {
     /// The schema of a document.
     pub(super) fn of(document: &Value) -> Self {
-        let text = if document["kind"] == "Toolyard" { schema::TOOLYARD } else { schema::TOOL_REGISTRY };
-        let root: Value = serde_json::from_str(text).unwrap();
+        let text = if document["kind"] == "Toolyard" {
+            schema::toolyard()
+        } else {
+            schema::TOOL_REGISTRY.to_owned()
+        };
+        let root: Value = serde_json::from_str(&text).unwrap();
         let validator = jsonschema::draft202012::new(&root).unwrap();
         Self { root, validator }
     }

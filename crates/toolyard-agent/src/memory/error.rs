@@ -1,41 +1,8 @@
-//! Limits of working memory, and its errors.
-
-use std::time::Duration;
+//! Errors of working memory.
 
 use toolyard_core::store::StoreError;
 
 use super::namespace::MemoryNamespace;
-
-/// Limits of working memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MemoryLimits {
-    /// Maximum number of entries of a namespace.
-    pub entries: usize,
-    /// Maximum bytes of a namespace: values, keys, categories and tags.
-    pub bytes: usize,
-    /// Maximum bytes of one value.
-    pub value_bytes: usize,
-    /// Maximum bytes of the values of all namespaces. Gateways that save at the same time may exceed it by these
-    /// values.
-    pub total_bytes: usize,
-    /// Default time to live of an entry.
-    pub ttl: Duration,
-    /// Maximum time to live of an entry.
-    pub longest_ttl: Duration,
-}
-
-impl Default for MemoryLimits {
-    fn default() -> Self {
-        Self {
-            entries: 500,
-            bytes: 32 * 1024 * 1024,
-            value_bytes: 4 * 1024 * 1024,
-            total_bytes: 1024 * 1024 * 1024,
-            ttl: Duration::from_secs(5 * 60),
-            longest_ttl: Duration::from_secs(24 * 60 * 60),
-        }
-    }
-}
 
 /// Error of working memory. A model reads the texts.
 #[derive(Debug, thiserror::Error)]

@@ -1,23 +1,6 @@
-//! Limits of skills, and their errors.
+//! Errors of skills.
 
 use toolyard_core::store::StoreError;
-
-/// Limits of one owner.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SkillLimits {
-    /// Maximum number of skills.
-    pub skills: usize,
-    /// Maximum bytes of all skills: names, summaries and contents.
-    pub bytes: usize,
-    /// Maximum bytes of the content of one skill.
-    pub content_bytes: usize,
-}
-
-impl Default for SkillLimits {
-    fn default() -> Self {
-        Self { skills: 100, bytes: 512 * 1024, content_bytes: 32 * 1024 }
-    }
-}
 
 /// Error of skills. A model reads the texts.
 #[derive(Debug, thiserror::Error)]
