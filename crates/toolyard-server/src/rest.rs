@@ -1,21 +1,34 @@
 //! The REST API: calls of tools, and operations.
 //!
-//! - `tools`: tool lists in the formats of models' APIs, and calls; `idempotency`: idempotent calls;
-//! - `functions`: hosted functions, for their callers and authors;
-//! - `hints`: services that a message is about; `tokens`: context tokens of tool lists;
-//! - `handlers`: status, tests and refreshes of handlers;
-//! - `keys`: API keys; `audit`: the audit trail; `log`: the log filter; `sandbox`: the isolation layers;
-//! - `problem`: error responses;
-//! - `schema/openapi.json` describes all routes and is served.
+//! A route is in the group of the callers that may use it (`groups`), and the layer of the group refuses all others
+//! before its handler runs. A new endpoint is one line in [`route_groups`], a function, and its description in
+//! `schema/openapi.json`, which is served.
+//!
+//! | group | scopes | routes |
+//! | --- | --- | --- |
+//! | `AnyCaller` | any | the OpenAPI document |
+//! | `ToolCaller` | `rest` | `tools`: tool lists in the formats of models' APIs, and calls; `hints`: services that a message is about |
+//! | `StatusReader` | `rest`, `admin` | the status; `handlers`: their list; `tokens`: context tokens of tool lists |
+//! | `Admin` | `admin` | `handlers`: tests and refreshes; `keys`; `sandbox`: isolation layers; `audit`: the audit trail; `log`: the log filter |
+//! | `FunctionCaller` | `functions`, `admin` | `functions`: invocation |
+//! | `FunctionReader` | `functions`, `publish:PATTERN`, `admin` | `functions`: list and versions |
+//! | `FunctionAuthor` | `publish:PATTERN`, `admin` | `functions`: drafts, publication, deletion and logs |
+//!
+//! Handlers take what they need by extractors (`extract`, `query`, `body`). `idempotency` has idempotent calls, `problem`
+//! error responses.
 
 mod audit;
+mod body;
+mod extract;
 mod functions;
+mod groups;
 mod handlers;
 mod hints;
 mod idempotency;
 mod keys;
 mod log;
 mod problem;
+mod query;
 mod sandbox;
 mod tokens;
 mod tools;
@@ -25,33 +38,30 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{FromRequestParts, Path, Request, State};
+use axum::extract::{Request, State};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post, put};
-use bytes::Bytes;
-use http::request::Parts;
 use http::{StatusCode, header};
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{JoinSet, spawn_blocking};
-use tokio::time::timeout;
 use toolyard_agent::search::ServiceIndex;
-use toolyard_core::{ErrorCode, Gateway};
+use toolyard_core::Gateway;
 use toolyard_functions::FunctionHost;
-use toolyard_mcp::server::owner_of_request;
-use toolyard_net::body;
 use toolyard_net::budget::ByteBudget;
 use toolyard_net::guard::{self, BrowserGuard};
 use toolyard_sandbox::Sandbox;
 
-use crate::audit::{AuditAction, AuditEvent, AuditQueue, actor_of};
+use crate::audit::AuditQueue;
 use crate::fleet::FleetCommand;
 use crate::keys::{AuthenticatedCaller, KeyCache};
 use crate::log::LogControl;
 use crate::routes::GatewayStage;
 use crate::status::StatusReporter;
+
+use groups::{RouteGroup, authorize};
+use query::NoQuery;
 
 pub use problem::ProblemDetails;
 
@@ -89,47 +99,75 @@ pub struct RestState {
     pub detached_calls: Mutex<JoinSet<()>>,
 }
 
+/// The state, as handlers take it.
+type Rest = State<Arc<RestState>>;
+
+/// The result of a handler.
+type RestResult = Result<Response, ProblemDetails>;
+
 /// The OpenAPI document of these routes.
 const OPENAPI: &str = include_str!("../../../schema/openapi.json");
 
 /// Returns every REST route below `/api/v1`.
 pub fn router(rest: Arc<RestState>) -> Router {
-    Router::new()
-        .route("/openapi.json", get(openapi))
-        .route("/status", get(status))
+    // Routes get the state only together with the layer of their group.
+    let routes = route_groups().into_iter().fold(Router::new(), |router, (group, routes)| {
+        let layer = middleware::from_fn_with_state(group, authorize);
+        router.merge(routes.route_layer(layer).with_state(rest.clone()))
+    });
+    routes
+        .fallback(not_found)
+        .method_not_allowed_fallback(method_not_allowed)
+        .layer(middleware::from_fn_with_state(rest, check_origin))
+}
+
+/// Returns the routes of each group.
+fn route_groups() -> [(RouteGroup, Router<Arc<RestState>>); 7] {
+    let any_caller = Router::new().route("/openapi.json", get(openapi));
+    let tool_caller = Router::new()
         .route("/tools", get(tools::list))
         .route("/tools/{name}", get(tools::one))
         .route("/tools/{name}/call", post(tools::call))
-        .route("/hints", post(hints::hint))
-        .route("/tokens", get(tokens::show))
+        .route("/hints", post(hints::hint));
+    let status_reader = Router::new()
+        .route("/status", get(status))
         .route("/handlers", get(handlers::list))
+        .route("/tokens", get(tokens::show));
+    let admin = Router::new()
         .route("/handlers/{name}/test", post(handlers::test))
         .route("/handlers/{name}/refresh", post(handlers::refresh))
         .route("/handlers/{name}/accept", post(handlers::accept))
-        .route("/functions", get(functions::list))
-        .route("/functions/{id}", get(functions::get_function).delete(functions::delete))
-        .route(
-            "/functions/{id}/draft",
-            put(functions::save).get(functions::version).delete(functions::delete_version),
-        )
-        .route("/functions/{id}/publish", post(functions::publish))
-        .route("/functions/{id}/logs", get(functions::logs))
-        .route("/functions/{id}/{version}", get(functions::version).delete(functions::delete_version))
-        .route("/functions/{id}/{version}/test", post(functions::test))
-        .route("/functions/{id}/{version}/invoke", post(functions::invoke))
         .route("/keys", get(keys::list).post(keys::create))
         .route("/keys/{id}", delete(keys::revoke))
         .route("/sandbox", get(sandbox::show))
         .route("/audit", get(audit::read))
-        .route("/log", put(log::change))
-        .fallback(not_found)
-        .method_not_allowed_fallback(method_not_allowed)
-        .layer(middleware::from_fn_with_state(rest.clone(), check_origin))
-        .with_state(rest)
+        .route("/log", put(log::change));
+    let function_caller = Router::new().route("/functions/{id}/{version}/invoke", post(functions::invoke));
+    let function_reader = Router::new()
+        .route("/functions", get(functions::list))
+        .route("/functions/{id}", get(functions::get_function))
+        .route("/functions/{id}/draft", get(functions::version))
+        .route("/functions/{id}/{version}", get(functions::version));
+    let function_author = Router::new()
+        .route("/functions/{id}", delete(functions::delete))
+        .route("/functions/{id}/draft", put(functions::save).delete(functions::delete_version))
+        .route("/functions/{id}/publish", post(functions::publish))
+        .route("/functions/{id}/logs", get(functions::logs))
+        .route("/functions/{id}/{version}", delete(functions::delete_version))
+        .route("/functions/{id}/{version}/test", post(functions::test));
+    [
+        (RouteGroup::AnyCaller, any_caller),
+        (RouteGroup::ToolCaller, tool_caller),
+        (RouteGroup::StatusReader, status_reader),
+        (RouteGroup::Admin, admin),
+        (RouteGroup::FunctionCaller, function_caller),
+        (RouteGroup::FunctionReader, function_reader),
+        (RouteGroup::FunctionAuthor, function_author),
+    ]
 }
 
 /// Refuses requests of other origins and, while the gateway drains, requests that may change something.
-async fn check_origin(State(rest): State<Arc<RestState>>, request: Request, next: Next) -> Response {
+async fn check_origin(State(rest): Rest, request: Request, next: Next) -> Response {
     if let Err(refusal) = rest.guard.check(&request) {
         return ProblemDetails::denied(refusal.to_string()).into();
     }
@@ -159,39 +197,18 @@ async fn method_not_allowed() -> ProblemDetails {
     ProblemDetails::method_not_allowed()
 }
 
-/// The name in a path.
-struct NamedPath(String);
-
-impl<S: Send + Sync> FromRequestParts<S> for NamedPath {
-    type Rejection = ProblemDetails;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ProblemDetails> {
-        let path = Path::<String>::from_request_parts(parts, state).await;
-        path.map(|Path(name)| Self(name))
-            .map_err(|_| ProblemDetails::bad_request("the path is not valid UTF-8".to_owned()))
-    }
-}
-
 async fn openapi() -> Response {
     json(StatusCode::OK, OPENAPI)
 }
 
 /// `GET /status`: the status of the gateway.
-async fn status(State(rest): State<Arc<RestState>>, request: Request) -> Result<Response, ProblemDetails> {
-    let (parts, _) = request.into_parts();
-    let caller = AuthenticatedCaller::authorize(&parts.extensions, |access| access.rest || access.admin)?;
-    let [] = query(&parts, [])?;
+async fn status(State(rest): Rest, caller: AuthenticatedCaller, _: NoQuery) -> RestResult {
     // It reads files of the system.
     let status = spawn_blocking(move || rest.reporter.status(&caller)).await;
     status.map(|status| json(StatusCode::OK, status)).map_err(|_| ProblemDetails::fault())
 }
 
 impl RestState {
-    /// Records an operator's action in the audit trail.
-    fn record_action(&self, parts: &Parts, action: AuditAction, object: &str) {
-        self.audit.record_event(AuditEvent { actor: actor_of(parts), action, object: object.to_owned() });
-    }
-
     /// Runs work to its end even if the client disconnects.
     async fn run_detached<T: Send + 'static>(
         &self,
@@ -208,81 +225,6 @@ impl RestState {
         }
         receiver.await.ok()
     }
-
-    /// Reads the JSON body of a request within the configured limit.
-    async fn body(&self, parts: &Parts, body: Body) -> Result<Bytes, ProblemDetails> {
-        self.body_up_to(parts, body, self.body_bytes).await
-    }
-
-    async fn body_up_to(&self, parts: &Parts, body: Body, limit: usize) -> Result<Bytes, ProblemDetails> {
-        let mut kinds = parts.headers.get_all(header::CONTENT_TYPE).iter();
-        // With several content types, another reader of the request may choose a different one.
-        let kind = kinds.next().filter(|_| kinds.next().is_none()).and_then(|kind| kind.to_str().ok());
-        let essence = kind.unwrap_or_default().split(';').next().unwrap_or_default().trim();
-        if !essence.eq_ignore_ascii_case("application/json") {
-            return Err(ProblemDetails::unsupported_media_type());
-        }
-        let owner = || owner_of_request(parts);
-        let owned = || owner().map_or_else(|| self.budget.clone(), |owner| self.budget.owned_by(&owner));
-        match timeout(self.body_time, body::read_with_budget(body, limit, owned)).await {
-            Ok(Ok(text)) => Ok(text),
-            Ok(Err(body::BodyReadError::TooLarge(limit))) => Err(ProblemDetails::too_large(limit)),
-            Ok(Err(error @ body::BodyReadError::UsedUp(..))) => {
-                Err(ProblemDetails::new(ErrorCode::Unavailable, error.to_string()))
-            }
-            Ok(Err(body::BodyReadError::Stalled)) => Err(ProblemDetails::too_slow()),
-            Ok(Err(body::BodyReadError::Broken(_))) => {
-                Err(ProblemDetails::bad_request("the body ended early".to_owned()))
-            }
-            Err(_) => Err(ProblemDetails::too_slow()),
-        }
-    }
-
-    /// Deserializes the body of a request, a JSON object.
-    async fn read<T: DeserializeOwned>(&self, parts: &Parts, body: Body) -> Result<T, ProblemDetails> {
-        self.read_up_to(parts, body, self.body_bytes).await
-    }
-
-    /// Deserializes a body with a limit of its own.
-    async fn read_up_to<T: DeserializeOwned>(
-        &self,
-        parts: &Parts,
-        body: Body,
-        limit: usize,
-    ) -> Result<T, ProblemDetails> {
-        let text = self.body_up_to(parts, body, limit).await?;
-        // serde would also accept an array for a struct, which is not documented.
-        if text.trim_ascii_start().first() != Some(&b'{') {
-            return Err(ProblemDetails::bad_request("the body is not a JSON object".to_owned()));
-        }
-        let mut reader = serde_json::Deserializer::from_slice(&text);
-        let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
-            let (path, problem) = (error.path().to_string(), error.inner());
-            ProblemDetails::bad_request(format!("invalid body: {path}: {problem}"))
-        })?;
-        reader.end().map_err(|error| {
-            ProblemDetails::bad_request(format!("trailing data after the JSON body: {error}"))
-        })?;
-        Ok(value)
-    }
-}
-
-/// Returns the query parameters. Refuses unknown and duplicate ones.
-fn query<const N: usize>(parts: &Parts, names: [&str; N]) -> Result<[Option<String>; N], ProblemDetails> {
-    let mut values = [const { None }; N];
-    for (name, value) in form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes()) {
-        let index = names.iter().position(|index| *index == name);
-        let place = index.map(|at| &mut values[at]).ok_or_else(|| {
-            ProblemDetails::bad_request(format!(
-                "unknown query parameter `{name}`; known parameters: {}",
-                names.join(", ")
-            ))
-        })?;
-        if place.replace(value.into_owned()).is_some() {
-            return Err(ProblemDetails::bad_request(format!("duplicate query parameter `{name}`")));
-        }
-    }
-    Ok(values)
 }
 
 /// Returns a JSON response that must not be cached.
@@ -291,9 +233,6 @@ fn json(status: StatusCode, body: impl Into<Body>) -> Response {
     (status, headers, body.into()).into_response()
 }
 
-fn json_value(status: StatusCode, value: &impl Serialize) -> Response {
-    match serde_json::to_vec(value) {
-        Ok(text) => json(status, text),
-        Err(_) => ProblemDetails::fault().into(),
-    }
+fn json_value(status: StatusCode, value: &impl Serialize) -> RestResult {
+    serde_json::to_vec(value).map(|text| json(status, text)).map_err(|_| ProblemDetails::fault())
 }

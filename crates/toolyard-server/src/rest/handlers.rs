@@ -3,33 +3,31 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use axum::extract::{Request, State};
-use axum::response::Response;
+use axum::extract::{FromRequestParts, State};
 use http::StatusCode;
+use http::request::Parts;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 use toolyard_core::registry::{EntryKind, RegistryEntry};
-use toolyard_core::{Call, CallOutput, ErrorCode, Json, Outcome, Registry, Tool, ToolError};
+use toolyard_core::{Call, CallOutput, Gateway, Json, Outcome, Registry, Tool, ToolError};
 
-use super::{NamedPath, ProblemDetails, RestState, json, json_value, query};
-use crate::audit::{AuditAction, AuditedToolChange, actor_of};
+use super::body::JsonBody;
+use super::extract::{AuditRecorder, UrlPath};
+use super::query::NoQuery;
+use super::{ProblemDetails, Rest, RestResult, RestState, json as json_text, json_value};
+use crate::audit::AuditAction;
 use crate::fleet::{AcceptCommand, AcceptError, FleetCommand};
 use crate::keys::AuthenticatedCaller;
 use crate::status::ToolChangeReport;
 
 /// `GET /handlers`: the handlers of the status.
-pub(super) async fn list(
-    State(rest): State<Arc<RestState>>,
-    request: Request,
-) -> Result<Response, ProblemDetails> {
-    let (parts, _) = request.into_parts();
-    let caller = AuthenticatedCaller::authorize(&parts.extensions, |access| access.rest || access.admin)?;
-    let [] = query(&parts, [])?;
+pub(super) async fn list(State(rest): Rest, caller: AuthenticatedCaller, _: NoQuery) -> RestResult {
     // It reads files of the system.
     let handlers = spawn_blocking(move || rest.reporter.handlers(&caller)).await;
-    handlers.map(|handlers| json(StatusCode::OK, handlers)).map_err(|_| ProblemDetails::fault())
+    handlers.map(|handlers| json_text(StatusCode::OK, handlers)).map_err(|_| ProblemDetails::fault())
 }
 
 /// The test to run.
@@ -83,25 +81,39 @@ impl From<Result<(), ToolError>> for SchemaCheck {
     }
 }
 
+/// The handler in a path.
+pub(super) struct KnownHandler {
+    name: String,
+    kind: String,
+}
+
+impl FromRequestParts<Arc<RestState>> for KnownHandler {
+    type Rejection = ProblemDetails;
+
+    async fn from_request_parts(parts: &mut Parts, rest: &Arc<RestState>) -> Result<Self, ProblemDetails> {
+        let UrlPath(name) = UrlPath::<String>::from_request_parts(parts, rest).await?;
+        let kind = rest.reporter.kind_of(&name).ok_or_else(|| unknown_handler(&name))?;
+        Ok(Self { name, kind })
+    }
+}
+
 /// `POST /handlers/{name}/test`: runs one of the handler's tools once and validates arguments and result.
 pub(super) async fn test(
-    State(rest): State<Arc<RestState>>,
-    NamedPath(name): NamedPath,
-    request: Request,
-) -> Result<Response, ProblemDetails> {
-    let (parts, body) = request.into_parts();
-    let caller = AuthenticatedCaller::authorize(&parts.extensions, |access| access.admin)?;
-    let handler_type = rest.reporter.kind_of(&name).ok_or_else(|| unknown_handler(&name))?;
-    let trial: HandlerTestRequest = rest.read(&parts, body).await?;
+    State(rest): Rest,
+    caller: AuthenticatedCaller,
+    handler: KnownHandler,
+    parts: Parts,
+    JsonBody(trial): JsonBody<HandlerTestRequest>,
+) -> RestResult {
     let arguments = trial.arguments.map_or("{}".to_owned(), |arguments| arguments.get().to_owned());
     let arguments = Json::parse(arguments).map_err(|error| ProblemDetails::bad_request(error.to_string()))?;
     let caller = caller.to_operator();
     let registry = rest.gateway.settled_for(&caller).await;
-    let entry = tool(&registry, &name, trial.tool_name.as_deref())?;
+    let entry = tool(&registry, &handler.name, trial.tool_name.as_deref())?;
     let call = Call { caller, origin: Some(Arc::new(parts)), ..Call::tool(entry.name.clone(), arguments) };
-    let report = run_test(&rest, &entry, call, handler_type).await;
+    let report = run_test(&rest.gateway, &entry, call, handler.kind).await;
     let status = if report.success { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY };
-    Ok(json_value(status, &report))
+    json_value(status, &report)
 }
 
 fn unknown_handler(name: &str) -> ProblemDetails {
@@ -120,7 +132,7 @@ fn tool(
         return match (candidates.next(), candidates.next()) {
             (Some(only), None) => Ok(only.clone()),
             (None, _) => Err(ProblemDetails::not_found("the handler has no known tool yet")),
-            _ => Err(ProblemDetails::bad_request("the handler has several tools: set `toolName`".to_owned())),
+            _ => Err(ProblemDetails::bad_request("the handler has several tools: set `toolName`")),
         };
     };
     let mut matching: Vec<_> =
@@ -132,7 +144,7 @@ fn tool(
 
 /// Runs the test. The gateway refuses invalid arguments before it sends anything, and audits the call as usual.
 async fn run_test(
-    rest: &RestState,
+    gateway: &Gateway,
     entry: &RegistryEntry,
     call: Call,
     handler_type: String,
@@ -151,7 +163,7 @@ async fn run_test(
         validation: TestValidation { request: validation.unwrap_or(Ok(())).into(), response: None },
     };
     let start = Instant::now();
-    let outcome = rest.gateway.invoke(call).await;
+    let outcome = gateway.invoke(call).await;
     report.duration_ms = start.elapsed().as_secs_f64() * 1000.0;
     match outcome {
         Ok(Outcome::Done(output)) => report.fill_result(entry, output).await,
@@ -201,22 +213,27 @@ impl HandlerTestReport {
 
 /// `POST /handlers/{name}/refresh`: requests the upstream's lists again.
 pub(super) async fn refresh(
-    State(rest): State<Arc<RestState>>,
-    NamedPath(name): NamedPath,
-    request: Request,
-) -> Result<Response, ProblemDetails> {
-    let (parts, _) = request.into_parts();
-    AuthenticatedCaller::authorize(&parts.extensions, |access| access.admin)?;
+    State(rest): Rest,
+    UrlPath(name): UrlPath<String>,
+    audit: AuditRecorder,
+) -> RestResult {
     let (done, is_found) = oneshot::channel();
-    let commands = rest.commands.upgrade().ok_or_else(stopping)?;
-    commands.send(FleetCommand::Refresh(name.clone(), done)).await.map_err(|_| stopping())?;
-    match is_found.await.map_err(|_| stopping())? {
-        true => {
-            rest.record_action(&parts, AuditAction::HandlerRefreshed, &name);
-            Ok(json_value(StatusCode::ACCEPTED, &serde_json::json!({"handler": name, "refreshing": true})))
-        }
-        false => Err(unknown_handler(&name)),
+    if !run_command(&rest, FleetCommand::Refresh(name.clone(), done), is_found).await? {
+        return Err(unknown_handler(&name));
     }
+    audit.record(AuditAction::HandlerRefreshed, &name);
+    json_value(StatusCode::ACCEPTED, &json!({"handler": name, "refreshing": true}))
+}
+
+/// Sends a command to the fleet and waits for its result.
+async fn run_command<T>(
+    rest: &RestState,
+    command: FleetCommand,
+    result: oneshot::Receiver<T>,
+) -> Result<T, ProblemDetails> {
+    let commands = rest.commands.upgrade().ok_or_else(ProblemDetails::stopping)?;
+    commands.send(command).await.map_err(|_| ProblemDetails::stopping())?;
+    result.await.map_err(|_| ProblemDetails::stopping())
 }
 
 /// The changes to accept.
@@ -233,33 +250,18 @@ pub(super) struct AcceptRequest {
 
 /// `POST /handlers/{name}/accept`: accepts the offered definitions of changed tools.
 pub(super) async fn accept(
-    State(rest): State<Arc<RestState>>,
-    NamedPath(name): NamedPath,
-    request: Request,
-) -> Result<Response, ProblemDetails> {
-    let (parts, body) = request.into_parts();
-    AuthenticatedCaller::authorize(&parts.extensions, |access| access.admin)?;
-    let AcceptRequest { tool, digest } = rest.read(&parts, body).await?;
+    State(rest): Rest,
+    UrlPath(name): UrlPath<String>,
+    audit: AuditRecorder,
+    JsonBody(AcceptRequest { tool, digest }): JsonBody<AcceptRequest>,
+) -> RestResult {
     let (done, accepted) = oneshot::channel();
-    let commands = rest.commands.upgrade().ok_or_else(stopping)?;
     let command = FleetCommand::Accept(AcceptCommand { handler: name.clone(), tool, digest, done });
-    commands.send(command).await.map_err(|_| stopping())?;
-    let accepted = accepted.await.map_err(|_| stopping())?.map_err(|error| match error {
+    let accepted = run_command(&rest, command, accepted).await?.map_err(|error| match error {
         AcceptError::Another(_) => ProblemDetails::conflict("changed_again", false, &error.to_string()),
         AcceptError::NoHandler(_) | AcceptError::NoChange(_) => ProblemDetails::not_found(error.to_string()),
     })?;
-    for change in &accepted {
-        rest.audit.record_change(AuditedToolChange::new(
-            actor_of(&parts),
-            AuditAction::ToolAccepted,
-            &name,
-            change,
-        ));
-    }
+    accepted.iter().for_each(|change| audit.record_acceptance(&name, change));
     let accepted: Vec<_> = accepted.iter().map(ToolChangeReport::from).collect();
-    Ok(json_value(StatusCode::OK, &serde_json::json!({"handler": name, "accepted": accepted})))
-}
-
-fn stopping() -> ProblemDetails {
-    ProblemDetails::new(ErrorCode::Unavailable, "the gateway is stopping")
+    json_value(StatusCode::OK, &json!({"handler": name, "accepted": accepted}))
 }

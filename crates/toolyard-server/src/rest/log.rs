@@ -1,20 +1,18 @@
 //! `/log`: the log filter, for operators.
 
-use std::sync::Arc;
-
-use axum::extract::{Request, State};
-use axum::response::Response;
+use axum::extract::State;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 
-use super::{ProblemDetails, RestState, json_value};
+use super::body::JsonBody;
+use super::extract::AuditRecorder;
+use super::{ProblemDetails, Rest, RestResult, json_value};
 use crate::audit::AuditAction;
-use crate::keys::AuthenticatedCaller;
 
 /// The new filter.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct LogFilterRequest {
+pub(super) struct LogFilterRequest {
     /// Levels, global or per target, as in `info,toolyard_mcp=debug`.
     filter: String,
 }
@@ -35,20 +33,18 @@ fn is_filter(text: &str) -> bool {
 
 /// `PUT /log`: replaces the log filter until it is changed again.
 pub(super) async fn change(
-    State(rest): State<Arc<RestState>>,
-    request: Request,
-) -> Result<Response, ProblemDetails> {
-    let (parts, body) = request.into_parts();
-    AuthenticatedCaller::authorize(&parts.extensions, |access| access.admin)?;
-    let log_filter: LogFilterRequest = rest.read(&parts, body).await?;
+    State(rest): Rest,
+    audit: AuditRecorder,
+    JsonBody(log_filter): JsonBody<LogFilterRequest>,
+) -> RestResult {
     if !is_filter(&log_filter.filter) {
         let detail =
             "invalid `filter`: expected levels, optionally per target, such as `info,toolyard_mcp=debug`";
-        return Err(ProblemDetails::bad_request(detail.to_owned()));
+        return Err(ProblemDetails::bad_request(detail));
     }
     rest.log
         .set_filter(&log_filter.filter)
         .map_err(|error| ProblemDetails::bad_request(error.to_string()))?;
-    rest.record_action(&parts, AuditAction::LogChanged, &log_filter.filter);
-    Ok(json_value(StatusCode::OK, &log_filter))
+    audit.record(AuditAction::LogChanged, &log_filter.filter);
+    json_value(StatusCode::OK, &log_filter)
 }

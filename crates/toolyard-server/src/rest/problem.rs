@@ -65,8 +65,8 @@ impl ProblemDetails {
         Self::new(ErrorCode::Denied, detail)
     }
 
-    pub(super) fn bad_request(detail: String) -> Self {
-        Self::of(400, "bad_request", false, detail)
+    pub(super) fn bad_request(detail: impl Into<String>) -> Self {
+        Self::of(400, "bad_request", false, detail.into())
     }
 
     /// The named thing does not exist.

@@ -1,25 +1,16 @@
 //! `/sandbox`: the isolation layers of this machine, for operators.
 
-use std::sync::Arc;
-
-use axum::extract::{Request, State};
-use axum::response::Response;
+use axum::extract::State;
 use http::StatusCode;
 use serde_json::json;
 use toolyard_sandbox::{IsolationRequirement, LayerReport};
 
-use super::{ProblemDetails, RestState, json_value, query};
-use crate::keys::AuthenticatedCaller;
+use super::query::NoQuery;
+use super::{Rest, RestResult, json_value};
 
 /// `GET /sandbox`: whether functions and scripts can run here, and the isolation layers. The first request takes a
 /// moment because it probes the layers.
-pub(super) async fn show(
-    State(rest): State<Arc<RestState>>,
-    request: Request,
-) -> Result<Response, ProblemDetails> {
-    let (parts, _) = request.into_parts();
-    AuthenticatedCaller::authorize(&parts.extensions, |access| access.admin)?;
-    let [] = query(&parts, [])?;
+pub(super) async fn show(State(rest): Rest, _: NoQuery) -> RestResult {
     let isolation = match rest.sandbox.isolation() {
         IsolationRequirement::Required => "required",
         IsolationRequirement::BestEffort => "best-effort",
@@ -31,7 +22,7 @@ pub(super) async fn show(
     let hints = rest.sandbox.isolation() != IsolationRequirement::None;
     let layers: Vec<_> = rest.sandbox.report().await.iter().map(|report| layer(report, hints)).collect();
     let report = json!({"isolation": isolation, "level": level, "ready": ready, "layers": layers});
-    Ok(json_value(StatusCode::OK, &report))
+    json_value(StatusCode::OK, &report)
 }
 
 fn layer(report: &LayerReport, hints: bool) -> serde_json::Value {

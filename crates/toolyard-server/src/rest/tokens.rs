@@ -1,17 +1,16 @@
 //! `/tokens`: tokens that the tool lists take in a model's context.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use axum::extract::{Request, State};
-use axum::response::Response;
+use axum::extract::State;
 use http::StatusCode;
 use serde::Serialize;
 use toolyard_core::Registry;
 use toolyard_core::registry::{DisclosureMode, EncodedListing, EntryKind};
 use toolyard_core::tokens::{ESTIMATOR, estimate};
 
-use super::{ProblemDetails, RestState, json_value, query};
+use super::query::NoQuery;
+use super::{Rest, RestResult, json_value};
 use crate::keys::AuthenticatedCaller;
 
 /// Disclosure modes of the manifest, by name.
@@ -48,15 +47,9 @@ struct HandlerTokenCount<'a> {
 }
 
 /// `GET /tokens`: tokens of each disclosure mode for a client that sees what the caller sees.
-pub(super) async fn show(
-    State(rest): State<Arc<RestState>>,
-    request: Request,
-) -> Result<Response, ProblemDetails> {
-    let (parts, _) = request.into_parts();
-    let caller = AuthenticatedCaller::authorize(&parts.extensions, |access| access.rest || access.admin)?;
-    let [] = query(&parts, [])?;
+pub(super) async fn show(State(rest): Rest, caller: AuthenticatedCaller, _: NoQuery) -> RestResult {
     let registry = rest.gateway.settled_for(&caller.to_caller()).await;
-    Ok(json_value(StatusCode::OK, &tokens(&registry)))
+    json_value(StatusCode::OK, &tokens(&registry))
 }
 
 fn tokens(registry: &Registry) -> TokenEstimates<'_> {

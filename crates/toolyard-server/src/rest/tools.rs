@@ -2,21 +2,23 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Request, State};
-use axum::response::Response;
+use axum::extract::State;
 use http::StatusCode;
-use http::request::Parts;
 use toolyard_core::registry::{EntryKind, RegistryEntry};
-use toolyard_core::{Call, ErrorCode, Json, Object, Outcome, ToolError};
+use toolyard_core::{Call, ErrorCode, Gateway, Json, Object, Outcome, ToolError};
 
+use super::body::ObjectRequest;
+use super::extract::UrlPath;
 use super::idempotency::{self, IdempotentStart};
-use super::{NamedPath, ProblemDetails, RestState, json, query};
+use super::query::{Query, QueryParams, QueryValues};
+use super::{ProblemDetails, Rest, RestResult, json};
 use crate::keys::AuthenticatedCaller;
 
 /// Format of tool descriptions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ToolFormat {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum ToolFormat {
     /// The format of MCP, as the upstream describes its tools.
+    #[default]
     Mcp,
     /// The format of OpenAI's chat completions.
     OpenAi,
@@ -24,20 +26,35 @@ enum ToolFormat {
     Anthropic,
 }
 
-impl ToolFormat {
-    fn parse(text: Option<&str>) -> Result<Self, ProblemDetails> {
-        Ok(match text {
-            None | Some("mcp") => Self::Mcp,
-            Some("openai") => Self::OpenAi,
-            Some("anthropic") => Self::Anthropic,
-            Some(_) => {
-                return Err(ProblemDetails::bad_request(
-                    "invalid `format`: expected `mcp`, `openai` or `anthropic`".to_owned(),
-                ));
-            }
-        })
-    }
+impl QueryParams for ToolFormat {
+    const NAMES: &'static [&'static str] = &["format"];
 
+    fn parse(mut values: QueryValues) -> Result<Self, ProblemDetails> {
+        let format = values.parsed("format", "`mcp`, `openai` or `anthropic`", |text| match text {
+            "mcp" => Some(Self::Mcp),
+            "openai" => Some(Self::OpenAi),
+            "anthropic" => Some(Self::Anthropic),
+            _ => None,
+        });
+        Ok(format?.unwrap_or_default())
+    }
+}
+
+/// The tools to list, and their format.
+pub(super) struct ToolListQuery {
+    format: ToolFormat,
+    handler: Option<String>,
+}
+
+impl QueryParams for ToolListQuery {
+    const NAMES: &'static [&'static str] = &["format", "handler"];
+
+    fn parse(mut values: QueryValues) -> Result<Self, ProblemDetails> {
+        Ok(Self { handler: values.text("handler"), format: ToolFormat::parse(values)? })
+    }
+}
+
+impl ToolFormat {
     /// Converts a tool. Members that only MCP has are left out of the other formats.
     fn write(self, name: &str, definition: &Json) -> Json {
         let Ok(definition) = definition.to_object() else { return definition.clone() };
@@ -62,13 +79,10 @@ impl ToolFormat {
 
 /// `GET /tools`: the tools of the caller.
 pub(super) async fn list(
-    State(rest): State<Arc<RestState>>,
-    request: Request,
-) -> Result<Response, ProblemDetails> {
-    let (parts, _) = request.into_parts();
-    let caller = AuthenticatedCaller::authorize(&parts.extensions, |access| access.rest)?;
-    let [format, handler] = query(&parts, ["format", "handler"])?;
-    let format = ToolFormat::parse(format.as_deref())?;
+    State(rest): Rest,
+    caller: AuthenticatedCaller,
+    Query(ToolListQuery { format, handler }): Query<ToolListQuery>,
+) -> RestResult {
     let registry = rest.gateway.settled_for(&caller.to_caller()).await;
     let is_of_handler =
         |entry: &RegistryEntry| handler.as_deref().is_none_or(|handler| *entry.handler.name == *handler);
@@ -79,14 +93,11 @@ pub(super) async fn list(
 
 /// `GET /tools/{name}`: one tool.
 pub(super) async fn one(
-    State(rest): State<Arc<RestState>>,
-    NamedPath(name): NamedPath,
-    request: Request,
-) -> Result<Response, ProblemDetails> {
-    let (parts, _) = request.into_parts();
-    let caller = AuthenticatedCaller::authorize(&parts.extensions, |access| access.rest)?;
-    let [format] = query(&parts, ["format"])?;
-    let format = ToolFormat::parse(format.as_deref())?;
+    State(rest): Rest,
+    caller: AuthenticatedCaller,
+    UrlPath(name): UrlPath<String>,
+    Query(format): Query<ToolFormat>,
+) -> RestResult {
     let registry = rest.gateway.settled_for(&caller.to_caller()).await;
     let mut tools = registry.definitions(EntryKind::Tools);
     let entry = tools.find(|(entry, _)| *entry.name == *name);
@@ -96,51 +107,38 @@ pub(super) async fn one(
 
 /// `POST /tools/{name}/call`: calls a tool. With an `Idempotency-Key` it runs once, however often the key is sent.
 pub(super) async fn call(
-    State(rest): State<Arc<RestState>>,
-    NamedPath(name): NamedPath,
-    request: Request,
-) -> Result<Response, ProblemDetails> {
-    let (parts, body) = request.into_parts();
-    let caller = AuthenticatedCaller::authorize(&parts.extensions, |access| access.rest)?;
-    let text = rest.body(&parts, body).await?;
-    let body = Object::parse(text.clone())
-        .map_err(|error| ProblemDetails::bad_request(format!("the body is not a JSON object: {error}")))?;
-    if let Some((member, _)) = body.iter().find(|(member, _)| *member != "arguments") {
+    State(rest): Rest,
+    caller: AuthenticatedCaller,
+    UrlPath(name): UrlPath<String>,
+    ObjectRequest { parts, text, object }: ObjectRequest,
+) -> RestResult {
+    if let Some((member, _)) = object.iter().find(|(member, _)| *member != "arguments") {
         return Err(ProblemDetails::bad_request(format!(
             "unknown member {member:?}: expected `arguments` only"
         )));
     }
-    let Some(key) = idempotency::key(&parts.headers)? else {
-        return run(&rest, &caller, &name, &body, parts).await;
+    let key = idempotency::key(&parts.headers)?;
+    let arguments = object.get("arguments").cloned().unwrap_or_else(|| Object::new().to_json());
+    let tool_call = Call {
+        caller: caller.to_caller(),
+        origin: Some(Arc::new(parts)),
+        ..Call::tool(name.as_str(), arguments)
     };
-    let registry = rest.gateway.settled_for(&caller.to_caller()).await;
+    let Some(key) = key else { return run(&rest.gateway, tool_call).await };
+    let registry = rest.gateway.settled_for(&tool_call.caller).await;
     let time = registry.tool(&name)?.handler.limits.timeout;
     match idempotency::begin(rest.keys.store(), &caller, &key, (&name, &text), time).await? {
         IdempotentStart::Before(response) => Ok(response),
         IdempotentStart::Now(idempotent_call) => {
-            let running = rest.clone();
-            let work = async move {
-                idempotent_call.finish(run(&running, &caller, &name, &body, parts).await).await
-            };
+            let gateway = rest.gateway.clone();
+            let work = async move { idempotent_call.finish(run(&gateway, tool_call).await).await };
             rest.run_detached(work).await.ok_or_else(ProblemDetails::stopping)?
         }
     }
 }
 
-async fn run(
-    rest: &RestState,
-    caller: &AuthenticatedCaller,
-    name: &str,
-    body: &Object,
-    parts: Parts,
-) -> Result<Response, ProblemDetails> {
-    let arguments = body.get("arguments").cloned();
-    let call = Call {
-        caller: caller.to_caller(),
-        origin: Some(Arc::new(parts)),
-        ..Call::tool(name, arguments.unwrap_or_else(|| Object::new().to_json()))
-    };
-    match rest.gateway.invoke(call).await {
+async fn run(gateway: &Gateway, call: Call) -> RestResult {
+    match gateway.invoke(call).await {
         Ok(Outcome::Done(output)) => Ok(json(StatusCode::OK, output.body.to_json().bytes())),
         Ok(Outcome::NeedsInput(_) | Outcome::Task(_)) => {
             let detail = "the tool requests input from its caller, which only MCP supports";

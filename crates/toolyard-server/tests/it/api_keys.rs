@@ -1,6 +1,7 @@
 //! API keys: authentication, scopes, rates and quotas.
 
 use insta::assert_snapshot;
+use serde_json::Value;
 use toolyard_server::keys::key_cache::KeyVerdict;
 use toolyard_server::keys::{KeyCache, KeyPolicy, record};
 use toolyard_server::{GatewayOptions, StartError};
@@ -156,6 +157,70 @@ async fn each_route_requires_its_scope() {
       POST /api/v1/keys: 403 denied
       GET /api/v1/audit: 403 denied
       GET /api/v1/openapi.json: 200 null
+    ");
+}
+
+/// Scopes that give no right to any REST route.
+const SCOPES_WITHOUT_REST: [&str; 2] = ["tools:*", "metrics"];
+
+#[tokio::test]
+async fn each_documented_route_requires_one_of_its_scopes() {
+    let gateway = KeyedGateway::start("").await;
+    let mut keys = Vec::new();
+    for scope in
+        SCOPES_WITHOUT_REST.into_iter().chain(["rest", "functions", "publish:x", "publish:y", "admin"])
+    {
+        keys.push((scope, gateway.key_for(scope).await));
+    }
+    let document: Value = serde_json::from_str(include_str!("../../../../schema/openapi.json")).unwrap();
+    let mut lines = Vec::new();
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        let url =
+            ["{id}", "{name}", "{version}"].iter().fold(path.clone(), |url, part| url.replace(part, "x"));
+        for method in operations.as_object().unwrap().keys() {
+            let line = format!("{} /api/v1{url}", method.to_uppercase());
+            let mut admitted = Vec::new();
+            for (scope, key) in &keys {
+                if gateway.short(key, &line, "", "").await != "403 denied" {
+                    admitted.push(*scope);
+                }
+            }
+            // A new route that checks nothing fails here.
+            let is_open = SCOPES_WITHOUT_REST.iter().any(|scope| admitted.contains(scope));
+            assert_eq!(is_open, path == "/openapi.json", "{line} admits {admitted:?}");
+            lines.push(format!("{} {path}: {}", method.to_uppercase(), admitted.join(" ")));
+        }
+    }
+    assert_snapshot!(lines.join("\n"), @"
+    GET /tools: rest
+    GET /tools/{name}: rest
+    POST /tools/{name}/call: rest
+    GET /status: rest admin
+    GET /openapi.json: tools:* metrics rest functions publish:x publish:y admin
+    GET /handlers: rest admin
+    POST /handlers/{name}/test: admin
+    POST /handlers/{name}/refresh: admin
+    POST /handlers/{name}/accept: admin
+    GET /functions: functions publish:x publish:y admin
+    GET /functions/{id}: functions publish:x admin
+    DELETE /functions/{id}: publish:x admin
+    GET /functions/{id}/draft: functions publish:x admin
+    PUT /functions/{id}/draft: publish:x admin
+    DELETE /functions/{id}/draft: publish:x admin
+    POST /functions/{id}/publish: publish:x admin
+    GET /functions/{id}/logs: publish:x admin
+    GET /functions/{id}/{version}: functions publish:x admin
+    DELETE /functions/{id}/{version}: publish:x admin
+    POST /functions/{id}/{version}/test: publish:x admin
+    POST /functions/{id}/{version}/invoke: functions admin
+    GET /keys: admin
+    POST /keys: admin
+    DELETE /keys/{id}: admin
+    POST /hints: rest
+    GET /tokens: rest admin
+    GET /sandbox: admin
+    PUT /log: admin
+    GET /audit: admin
     ");
 }
 
