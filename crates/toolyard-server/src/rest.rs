@@ -5,7 +5,7 @@
 //! - `hints`: services that a message is about; `tokens`: context tokens of tool lists;
 //! - `handlers`: status, tests and refreshes of handlers;
 //! - `keys`: API keys; `audit`: the audit trail; `log`: the log filter; `sandbox`: the isolation layers;
-//! - `problem`: error responses;
+//! - `problem`: error responses; `start`: the state of a gateway's API;
 //! - `schema/openapi.json` describes all routes and is served.
 
 mod audit;
@@ -17,6 +17,7 @@ mod keys;
 mod log;
 mod problem;
 mod sandbox;
+mod start;
 mod tokens;
 mod tools;
 
@@ -54,6 +55,7 @@ use crate::routes::GatewayStage;
 use crate::status::StatusReporter;
 
 pub use problem::ProblemDetails;
+pub(crate) use start::routes;
 
 /// The state of the REST API.
 pub struct RestState {
