@@ -2,7 +2,7 @@
 //!
 //! - [`start()`]: the list of subsystems, in the order of their start and stop; `context`: what they share; `shutdown`:
 //!   their stop;
-//! - [`RunningGateway`]: the result; `manifest_edits`: edits of its manifest;
+//! - [`RunningGateway`]: the result; `manifest_edits`: edits of its manifest; [`lifecycle`]: its files and signals;
 //! - `gateway`: the gateway that runs all calls, with its layers;
 //! - [`build`]: builds a backend for each handler of the manifest;
 //! - [`fleet`]: the running handlers, the registry of what they offer, and edits of them;
@@ -32,6 +32,7 @@ pub mod frontends;
 mod gateway;
 pub mod hosting;
 pub mod keys;
+pub mod lifecycle;
 mod listeners;
 pub mod log;
 mod manifest_edits;
