@@ -4,6 +4,7 @@
 //! [`routes`]. A frontend with a socket of its own is a subsystem, whose line is in [`start`](crate::start).
 
 pub(crate) mod mcp;
+pub mod rest;
 
 use std::sync::Arc;
 
@@ -16,7 +17,6 @@ use toolyard_net::guard::BrowserGuard;
 use crate::context::GatewayContext;
 use crate::hosting::CodeHosting;
 use crate::keys::KeyCache;
-use crate::rest;
 use crate::start::StartError;
 
 /// The parts of the gateway that frontends use, beside the context.

@@ -11,7 +11,7 @@
 //! - [`summaries`]: one-line summaries of servers;
 //! - [`file_watcher`]: detects edits of the manifest's files;
 //! - `listeners`: the listening sockets and their certificate;
-//! - [`routes`]: all HTTP routes; [`frontends`]: the protocols for callers; [`rest`]: the REST API;
+//! - [`routes`]: all HTTP routes; [`frontends`]: the protocols for callers, MCP and REST;
 //! - [`keys`]: authentication by API keys;
 //! - [`audit`]: the audit trail;
 //! - [`status`]: the status report;
@@ -36,7 +36,6 @@ pub mod lifecycle;
 mod listeners;
 pub mod log;
 mod manifest_edits;
-pub mod rest;
 pub mod routes;
 mod running_gateway;
 mod shutdown;

@@ -14,9 +14,9 @@ use toolyard_manifest::{ListenAddress, ProcessSettings};
 use toolyard_net::guard::BrowserGuard;
 
 use crate::context::GatewayContext;
+use crate::frontends::rest::{self, ProblemDetails};
 use crate::frontends::{self, FrontendDeps};
 use crate::keys::{AuthLayer, AuthenticatedCaller};
-use crate::rest::{self, ProblemDetails};
 use crate::start::StartError;
 use crate::telemetry::GatewayTelemetry;
 

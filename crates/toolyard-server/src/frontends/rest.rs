@@ -92,7 +92,7 @@ pub struct RestState {
 }
 
 /// The OpenAPI document of these routes.
-const OPENAPI: &str = include_str!("../../../schema/openapi.json");
+const OPENAPI: &str = include_str!("../../../../schema/openapi.json");
 
 /// Returns every REST route below `/api/v1`.
 pub fn router(rest: Arc<RestState>) -> Router {
