@@ -9,7 +9,7 @@
 //! - [`hosting`]: hosted functions and scripts;
 //! - [`added_servers`]: servers added while the gateway runs;
 //! - [`summaries`]: one-line summaries of servers;
-//! - [`file_watcher`]: detects edits of the manifest's files;
+//! - `file_watcher`: detects edits of the manifest's files;
 //! - `listeners`: the listening sockets and their certificate;
 //! - [`routes`]: all HTTP routes; [`frontends`]: the protocols for callers, MCP and REST;
 //! - [`keys`]: authentication by API keys;
@@ -26,7 +26,7 @@ pub mod audit;
 pub mod build;
 mod context;
 pub mod counters;
-pub mod file_watcher;
+mod file_watcher;
 pub mod fleet;
 pub mod frontends;
 mod gateway;
