@@ -13,11 +13,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use toolyard_agent::management::{NewServer, RegisteredServer, RegistrationError};
 use toolyard_core::store::{PutRequest, Store, StoreError, StoreErrorKind, WriteCondition};
 use toolyard_manifest::{self as manifest, ManagementSettings};
 
+use crate::context::GatewayContext;
 use crate::fleet::{
     EditCommand, FleetCommand, HandlerOrigin, HandlerStatus, ServerTrial, TrialError, TriedServer,
 };
@@ -73,6 +75,14 @@ pub struct AddedServersDeps {
     pub statuses: watch::Receiver<Arc<[HandlerStatus]>>,
     /// Bound addresses of the gateway.
     pub listening: Vec<SocketAddr>,
+}
+
+/// Starts to follow the servers in the store.
+pub(crate) fn start(context: &GatewayContext, servers: &Arc<AddedServers>) -> JoinSet<()> {
+    let (servers, every) = (servers.clone(), context.process.timeouts.key_check);
+    let mut follower = JoinSet::new();
+    follower.spawn(async move { servers.follow(every).await });
+    follower
 }
 
 impl AddedServers {

@@ -17,20 +17,20 @@ const SETTLE_TIME: Duration = Duration::from_millis(200);
 ///
 /// It polls because change notifications do not come from network file systems, are lost with a deleted folder, and say
 /// little about a link to a link, as in a Kubernetes volume.
-pub struct FileWatcher {
+pub(crate) struct FileWatcher {
     paths: Vec<PathBuf>,
     last_read: ManifestFingerprint,
 }
 
 impl FileWatcher {
     /// Starts watching from the current state.
-    pub async fn of(paths: Vec<PathBuf>) -> Self {
+    pub(crate) async fn of(paths: Vec<PathBuf>) -> Self {
         let last_read = fingerprint(paths.clone()).await;
         Self { paths, last_read }
     }
 
     /// Waits until the files differ from the last read, polling at the interval `every`.
-    pub async fn next(&self, every: Duration) {
+    pub(crate) async fn next(&self, every: Duration) {
         loop {
             sleep(every).await;
             if fingerprint(self.paths.clone()).await != self.last_read {
@@ -40,7 +40,10 @@ impl FileWatcher {
     }
 
     /// Runs `read` once the files have settled, and again if they change meanwhile. Returns the last result.
-    pub async fn read<T: Send + 'static>(&mut self, read: impl Fn() -> T + Clone + Send + 'static) -> T {
+    pub(crate) async fn read<T: Send + 'static>(
+        &mut self,
+        read: impl Fn() -> T + Clone + Send + 'static,
+    ) -> T {
         loop {
             self.settle().await;
             let result = blocking(read.clone()).await;

@@ -5,9 +5,11 @@ mod acceptance_sync;
 mod command;
 mod declared_handlers;
 pub(crate) mod definitions;
-pub(crate) mod handler_records;
+mod handle;
+mod handler_records;
 mod handler_status;
 mod report;
+mod start;
 mod trial;
 
 use std::borrow::Cow;
@@ -29,11 +31,12 @@ use toolyard_manifest as manifest;
 use crate::audit::AuditQueue;
 use crate::build::{self, HandlerBuilder};
 
-pub(crate) use acceptance_sync::follow_acceptances;
+use acceptance_sync::follow_acceptances;
 pub use command::{AcceptCommand, EditCommand, FleetCommand, FleetDifference};
 pub use declared_handlers::DeclaredHandlers;
 pub use definitions::{AcceptError, DefinitionChange, ServedDefinition};
 use definitions::{CatalogReview, ToolDefinitions};
+pub(crate) use handle::{FleetHandle, UnstartedFleet};
 pub use handler_status::{HandlerOrigin, HandlerStatus};
 use trial::RunningTrials;
 pub use trial::{ServerTrial, TrialError, TriedServer};

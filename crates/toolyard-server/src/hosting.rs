@@ -17,6 +17,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use toolyard_core::store::Store;
 use toolyard_functions::runtime::{FunctionRuntime, RuntimeOptions};
 use toolyard_functions::{FunctionHost, HostOptions, LentVariable};
@@ -25,6 +26,8 @@ use toolyard_process::ProcessTable;
 use toolyard_sandbox::packages::{self, PackageInstaller, PackageOptions};
 use toolyard_sandbox::script::interpreter;
 use toolyard_sandbox::{Sandbox, SandboxOptions, UidRange};
+
+use crate::shutdown::Subsystem;
 
 pub use hosted_functions::{ANSWER, HostedFunctions, ReachedFunction};
 
@@ -62,6 +65,12 @@ impl CodeHosting {
             check_interval: process.timeouts.manifest_check,
             build_from_source: process.sandbox.build_from_source,
         }
+    }
+}
+
+impl Subsystem for CodeHosting {
+    fn stop(self: Box<Self>, drain: Duration) -> BoxFuture<'static, ()> {
+        Box::pin(async move { self.host.stop(drain).await })
     }
 }
 

@@ -5,6 +5,7 @@
 //! - [`record`]: creates, lists and revokes keys in the store, from any process;
 //! - [`key_cache`]: the keys in a running gateway;
 //! - `rate`, [`quota`]: rate limits and quotas;
+//! - `service`: the checks of the keys at startup, and their start and stop;
 //! - `key_summary`: a key as shown to users;
 //! - [`auth_layer`]: the authentication layer in front of every route.
 
@@ -16,9 +17,11 @@ pub mod marker;
 pub mod quota;
 mod rate;
 pub mod record;
+mod service;
 
 pub use auth_layer::{AuthLayer, AuthenticatedCaller, KeyAccess};
 pub use key::{ApiKey, KeyScope, KeySecret, NewApiKey, QuotaAmount, QuotaPeriod};
 pub use key_cache::{KeyCache, KeyPolicy};
 pub use key_summary::KeySummary;
 pub use marker::KeyMarker;
+pub(crate) use service::KeyService;

@@ -3,25 +3,38 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
+use futures_util::future::BoxFuture;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::task::spawn_blocking;
+use tokio::task::{JoinSet, spawn_blocking};
 use toolyard_manifest::{ListenAddress, ListenerTls, ProcessSettings};
-use toolyard_net::listener::{SocketListener, TlsError, TlsFiles, TlsSettings};
+use toolyard_net::listener::{self, ListenerLimits, SocketListener, TlsError, TlsFiles, TlsSettings};
+use toolyard_net::workers::WorkerPool;
 
+use crate::context::GatewayContext;
 use crate::file_watcher::FileWatcher;
-use crate::server::StartError;
+use crate::routes::HEALTH;
+use crate::shutdown::Subsystem;
+use crate::start::StartError;
 use crate::status::LastEdit;
 
 /// The bound sockets of a gateway, before it serves.
 pub(crate) struct BoundListeners {
-    pub(crate) listeners: Vec<SocketListener>,
+    listeners: Vec<SocketListener>,
     /// The bound addresses, with the ports that the system chose.
     pub(crate) listening: Vec<ListenAddress>,
     /// `None` without TLS.
     pub(crate) certificate: Option<Arc<ServerCertificate>>,
     /// Watches the files of the certificate.
-    pub(crate) renewal: FileWatcher,
+    renewal: FileWatcher,
+}
+
+/// The sockets of a gateway that serves.
+pub(crate) struct ServingListeners {
+    serving: JoinSet<()>,
+    /// The task that follows the files of the certificate.
+    _renewal: JoinSet<()>,
 }
 
 impl BoundListeners {
@@ -29,7 +42,7 @@ impl BoundListeners {
     ///
     /// # Errors
     /// If an address cannot be bound or the certificate cannot be used.
-    pub(crate) async fn open(process: &ProcessSettings) -> Result<Self, StartError> {
+    pub(crate) async fn bind(process: &ProcessSettings) -> Result<Self, StartError> {
         let files = process.tls.clone().map(|ListenerTls { certificate, key, client_authority }| TlsFiles {
             certificate,
             key,
@@ -65,6 +78,69 @@ impl BoundListeners {
         });
         Ok(())
     }
+
+    /// Serves the routes, and follows the files of the certificate.
+    ///
+    /// # Errors
+    /// If the threads that serve connections cannot be started.
+    pub(crate) fn serve(
+        self,
+        context: &GatewayContext,
+        routes: Router,
+    ) -> Result<ServingListeners, StartError> {
+        let Self { listeners, listening: _, certificate, renewal: files } = self;
+        let process = &context.process;
+        let mut serving = JoinSet::new();
+        if !listeners.is_empty() {
+            let workers = WorkerPool::start(process.limits.workers).map_err(StartError::Workers)?;
+            let (limits, stop) = (limits(process), stopped(context.stopping.subscribe()));
+            serving.spawn(async move {
+                listener::serve(listeners, routes, limits, &workers, stop).await;
+            });
+        }
+        let mut renewal = JoinSet::new();
+        if let Some(certificate) = certificate {
+            let (every, last_edit) = (process.timeouts.manifest_check, context.last_edit.clone());
+            renewal.spawn(certificate.follow(files, every, last_edit));
+        }
+        Ok(ServingListeners { serving, _renewal: renewal })
+    }
+}
+
+impl Subsystem for ServingListeners {
+    /// Waits for the open connections. They end by themselves when the gateway stops.
+    fn stop(mut self: Box<Self>, _drain: Duration) -> BoxFuture<'static, ()> {
+        Box::pin(async move { while self.serving.join_next().await.is_some() {} })
+    }
+}
+
+async fn stopped(mut stopping: watch::Receiver<bool>) {
+    // A dropped sender also means stop.
+    let _gone = stopping.wait_for(|stopping| *stopping).await;
+}
+
+/// Returns the connection limit. A quarter of the open-file limit is reserved for upstreams, the store and programs.
+fn connections(process: &ProcessSettings) -> usize {
+    let configured = process.limits.connections;
+    let possible = toolyard_process::file_limit().map_or(configured, |files| files / 4 * 3);
+    if possible < configured {
+        tracing::warn!(
+            "at most {possible} of `limits.connections` ({configured}) can be open: raise the system's limit of open files"
+        );
+    }
+    possible.clamp(1, configured)
+}
+
+fn limits(process: &ProcessSettings) -> ListenerLimits {
+    ListenerLimits {
+        connections: connections(process),
+        connections_per_address: process.limits.connections_per_address,
+        health_path: Some(HEALTH),
+        head_bytes: process.limits.header_bytes,
+        head_time: process.timeouts.request_head,
+        write_time: process.timeouts.response_write,
+        drain_time: process.timeouts.drain,
+    }
 }
 
 /// The current certificate and its files.
@@ -80,7 +156,7 @@ impl ServerCertificate {
     }
 
     /// Reloads the certificate when its files change, checking them at the interval `every`.
-    pub(crate) async fn follow(
+    async fn follow(
         self: Arc<Self>,
         mut renewal: FileWatcher,
         every: Duration,

@@ -9,14 +9,15 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::{StatusCode, header};
-use tokio::sync::watch;
 use tokio::task::spawn_blocking;
-use toolyard_mcp::server::McpFrontend;
-use toolyard_mcp::server::http::{self as mcp, HttpOptions};
+use toolyard_manifest::{ListenAddress, ProcessSettings};
 use toolyard_net::guard::BrowserGuard;
 
+use crate::context::GatewayContext;
+use crate::frontends::rest::{self, ProblemDetails};
+use crate::frontends::{self, FrontendDeps};
 use crate::keys::{AuthLayer, AuthenticatedCaller};
-use crate::rest::{self, ProblemDetails, RestState};
+use crate::start::StartError;
 use crate::telemetry::GatewayTelemetry;
 
 /// Lifecycle stage of the gateway.
@@ -37,20 +38,40 @@ pub const HEALTH: &str = "/health";
 const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Returns every route. All routes except `/health` are authenticated if keys are required.
-pub fn routes(
-    frontend: Arc<McpFrontend>,
-    options: HttpOptions,
-    rest: Arc<RestState>,
-    telemetry: Arc<GatewayTelemetry>,
-    stage: watch::Receiver<GatewayStage>,
-) -> Router {
-    let (keys, door) = (rest.keys.clone(), AuthLayer::new(rest.keys.clone(), options.guard.clone()));
+///
+/// # Errors
+/// If a frontend lacks something of this system.
+pub(crate) fn all(
+    context: &GatewayContext,
+    deps: &FrontendDeps<'_>,
+    telemetry: &Arc<GatewayTelemetry>,
+) -> Result<Router, StartError> {
+    let (guard, keys) = (deps.guard, deps.keys.clone());
     let metrics =
-        Router::new().route("/metrics", get(metrics)).with_state((options.guard.clone(), telemetry));
-    let authenticated = mcp::router(frontend, options).merge(metrics).nest("/api/v1", rest::router(rest));
-    let authenticated = authenticated.fallback(rest::not_found).layer(door);
+        Router::new().route("/metrics", get(metrics)).with_state((guard.clone(), telemetry.clone()));
+    let authenticated = frontends::routes(context, deps)?
+        .merge(metrics)
+        .fallback(rest::not_found)
+        .layer(AuthLayer::new(keys.clone(), guard.clone()));
+    let stage = context.stage.subscribe();
     let health = get(move || std::future::ready(health(*stage.borrow(), keys.is_loaded())));
-    Router::new().route(HEALTH, health).merge(authenticated)
+    Ok(Router::new().route(HEALTH, health).merge(authenticated))
+}
+
+/// Returns the allowed hosts and origins of requests. Other gateways of a cluster use the configured cluster address as
+/// host.
+pub(crate) fn guard(process: &ProcessSettings, listening: &[ListenAddress]) -> BrowserGuard {
+    let own = listening.iter().filter_map(ListenAddress::tcp).map(|address| host_of(address.ip()));
+    let in_cluster = process.cluster.iter().filter_map(|cluster| {
+        let address = cluster.address.parse::<http::Uri>().ok()?;
+        address.host().map(str::to_owned)
+    });
+    BrowserGuard {
+        own_hosts: own.chain(in_cluster).collect(),
+        hosts: process.allowed_hosts.clone(),
+        origins: process.allowed_origins.clone(),
+        exposed: listening.iter().any(ListenAddress::is_exposed),
+    }
 }
 
 /// Serves the metrics to Prometheus. They contain tool names, so pages of other origins are refused.
@@ -66,7 +87,7 @@ async fn metrics(
 }
 
 /// Formats an address as in a `Host` header.
-pub fn host_of(address: IpAddr) -> String {
+fn host_of(address: IpAddr) -> String {
     match address {
         IpAddr::V4(address) => address.to_string(),
         IpAddr::V6(address) => format!("[{address}]"),

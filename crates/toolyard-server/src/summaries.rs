@@ -10,8 +10,12 @@ mod writer;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use tokio::task::JoinSet;
 use toolyard_agent::summary::{SummarySource, of_tools};
 use toolyard_core::registry::HandlerEntry;
+
+use crate::context::GatewayContext;
+use crate::start::StartError;
 
 pub use chat::{ChatClient, ChatError};
 pub use writer::SummaryWriter;
@@ -27,6 +31,24 @@ struct ServerSummary {
     /// summary.
     tools: Vec<Arc<str>>,
     text: Arc<str>,
+}
+
+/// Starts the summary writer if a language model is configured.
+///
+/// # Errors
+/// If the model is to be called with TLS and the system's root certificates cannot be read.
+pub(crate) fn start(
+    context: &GatewayContext,
+    summaries: &Arc<ServerSummaries>,
+) -> Result<JoinSet<()>, StartError> {
+    let mut writing = JoinSet::new();
+    if let Some(llm) = &context.process.llm {
+        let chat = ChatClient::new(llm).map_err(StartError::Tls)?;
+        let writer = SummaryWriter { summaries: summaries.clone(), chat, store: context.store.clone() };
+        let registry = context.fleet.registry.clone();
+        writing.spawn(async move { writer.follow(registry).await });
+    }
+    Ok(writing)
 }
 
 impl ServerSummaries {

@@ -25,18 +25,20 @@ mod spans;
 mod trace;
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use crate::context::GatewayContext;
+use crate::counters::CallCounters;
+use crate::shutdown::Subsystem;
+use futures_util::future::BoxFuture;
 use opentelemetry::metrics::MeterProvider;
 use opentelemetry::{Key, KeyValue, Value};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::metrics::{Instrument, MeterProviderBuilder, SdkMeterProvider, Stream};
 use prometheus::{Registry, TextEncoder};
 use toolyard_core::Observers;
-use toolyard_manifest::ProcessSettings;
 
-use crate::counters::CallCounters;
-
-pub use gauges::GaugeSources;
+use gauges::GaugeSources;
 pub use settings::TelemetryError;
 
 /// Instrumentation scope of the gateway's spans and metrics.
@@ -49,10 +51,10 @@ const SETS_PER_TOOL: usize = 4;
 /// Metrics and traces of a gateway.
 pub struct GatewayTelemetry {
     page: Registry,
-    meters: SdkMeterProvider,
+    /// Kept for the gauges, which end with their provider.
+    _meters: SdkMeterProvider,
     metrics: Arc<metrics::CallMetrics>,
     traces: Arc<trace::CallTraces>,
-    prefix: String,
     #[cfg(feature = "otlp")]
     export_tasks: Option<export::ExportTasks>,
 }
@@ -63,7 +65,8 @@ impl GatewayTelemetry {
     /// # Errors
     /// If the environment is invalid, or no connection to such a collector is possible. A collector that is down is no
     /// error.
-    pub fn start(process: &ProcessSettings) -> Result<Self, TelemetryError> {
+    pub(crate) fn start(context: &GatewayContext) -> Result<Self, TelemetryError> {
+        let process = &context.process;
         let collector = settings::collector(&process.telemetry, &|name| std::env::var(name).ok())?;
         let resource = resource();
         let page = Registry::new();
@@ -89,17 +92,17 @@ impl GatewayTelemetry {
         };
 
         let meters = meters.build();
-        let prefix = process.telemetry.prefix.clone();
+        let prefix = &process.telemetry.prefix;
         let meter = meters.meter(SCOPE);
-        let metrics = Arc::new(metrics::CallMetrics::new(&meter, &prefix, process.limits.metric_labels));
-        losses.register(&meter, &prefix);
+        let metrics = Arc::new(metrics::CallMetrics::new(&meter, prefix, process.limits.metric_labels));
+        losses.register(&meter, prefix);
+        gauges::register(&meter, prefix, GaugeSources::of(context), metrics.clone());
         let traces = Arc::new(trace::CallTraces::new(tracers));
         Ok(Self {
             page,
-            meters,
+            _meters: meters,
             metrics,
             traces,
-            prefix,
             #[cfg(feature = "otlp")]
             export_tasks,
         })
@@ -117,11 +120,6 @@ impl GatewayTelemetry {
         }
     }
 
-    /// Registers the gauges.
-    pub fn watch(&self, sources: GaugeSources) {
-        gauges::register(&self.meters.meter(SCOPE), &self.prefix, sources, self.metrics.clone());
-    }
-
     /// Renders the metrics for Prometheus. Takes a while if there are many.
     #[must_use]
     pub fn page(&self) -> String {
@@ -136,6 +134,12 @@ impl GatewayTelemetry {
         if let Some(export_tasks) = &self.export_tasks {
             export_tasks.stop().await;
         }
+    }
+}
+
+impl Subsystem for Arc<GatewayTelemetry> {
+    fn stop(self: Box<Self>, _drain: Duration) -> BoxFuture<'static, ()> {
+        Box::pin(async move { GatewayTelemetry::stop(&self).await })
     }
 }
 

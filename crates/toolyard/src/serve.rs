@@ -8,8 +8,9 @@ use toolyard_manifest::{ListenAddress, Manifest};
 use toolyard_process::ProcessSpawner;
 use toolyard_server::{GatewayOptions, RunningGateway};
 
-use crate::lifecycle::{self, ManifestSources};
+use crate::gateway;
 use crate::log::{self, LogHandle};
+use crate::manifest_sources::ManifestSources;
 use crate::output::{OutputFormat, count, escape_lines, print};
 
 /// Serve the handlers of manifests as one MCP endpoint
@@ -54,7 +55,7 @@ pub(crate) async fn run(args: ServeArgs, format: OutputFormat, log: &LogHandle) 
             manifest.process.listen.clone_from(&args.listen);
         }
     };
-    lifecycle::run(args.sources, listen, options, log, async |running, _| {
+    gateway::run(args.sources, listen, options, log, async |running, _| {
         print_banner(running, format).await;
         std::future::pending().await
     })

@@ -9,8 +9,9 @@ use toolyard_process::ProcessSpawner;
 use toolyard_server::{GatewayOptions, RunningGateway};
 
 use crate::BadInput;
-use crate::lifecycle::{self, ManifestSources};
+use crate::gateway;
 use crate::log::{self, LogHandle};
+use crate::manifest_sources::ManifestSources;
 
 /// Serve the handlers of manifests on standard input and output
 #[derive(clap::Args)]
@@ -41,7 +42,7 @@ pub(crate) async fn run(args: StdioArgs, log: &LogHandle) -> anyhow::Result<Exit
     }
     let spawner = ProcessSpawner::supervised_by_this_program();
     let options = GatewayOptions { spawner, log: log.control(), ..GatewayOptions::default() };
-    lifecycle::run(args.sources, disable_listening, options, log, serve_client).await
+    gateway::run(args.sources, disable_listening, options, log, serve_client).await
 }
 
 fn disable_listening(manifest: &mut Manifest) {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -11,11 +12,11 @@ use toolyard_core::store::Store;
 use toolyard_manifest::{ArgumentRecording, AuditTrail, ProcessSettings};
 
 use super::{AuditOptions, AuditQueue, AuditWriter};
+use crate::shutdown::Subsystem;
 
 /// The audit queue and the task that writes it.
 pub struct AuditService {
-    /// The queue of records.
-    pub audit: Arc<AuditQueue>,
+    audit: Arc<AuditQueue>,
     /// True if calls are recorded.
     records_calls: bool,
     stop: oneshot::Sender<()>,
@@ -23,10 +24,9 @@ pub struct AuditService {
 }
 
 impl AuditService {
-    /// Starts the trail that a manifest configures.
+    /// Starts to write the records of a queue as a manifest configures.
     #[must_use]
-    pub fn start(process: &ProcessSettings, store: &Arc<dyn Store>) -> Self {
-        let audit = AuditQueue::new(process.limits.queued_records);
+    pub fn start(audit: Arc<AuditQueue>, process: &ProcessSettings, store: &Arc<dyn Store>) -> Self {
         let writer = AuditWriter::new(audit.clone(), store.clone(), options(&process.audit));
         let (stop, stopped) = oneshot::channel();
         let mut writing = JoinSet::new();
@@ -52,6 +52,12 @@ impl AuditService {
                 "lost the last records of the audit trail: the store did not accept them in time"
             );
         }
+    }
+}
+
+impl Subsystem for AuditService {
+    fn stop(self: Box<Self>, drain: Duration) -> BoxFuture<'static, ()> {
+        Box::pin(Self::stop(*self, drain))
     }
 }
 

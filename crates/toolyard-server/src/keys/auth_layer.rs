@@ -24,7 +24,7 @@ use tower_service::Service;
 
 use super::key::{ApiKey, KeyScope};
 use super::key_cache::{KeyCache, KeyVerdict};
-use crate::rest::ProblemDetails;
+use crate::frontends::rest::ProblemDetails;
 
 /// Parts of the gateway that a caller may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,15 +11,20 @@ use toolyard_process::ProcessTable;
 use super::metrics::CallMetrics;
 use super::names;
 use crate::audit::AuditQueue;
+use crate::context::GatewayContext;
 
 /// The sources of the gauges.
-pub struct GaugeSources {
-    /// The registry of what the handlers offer.
-    pub registry: watch::Receiver<Arc<Registry>>,
-    /// The programs of handlers.
-    pub processes: ProcessTable,
-    /// The audit trail.
-    pub audit: Arc<AuditQueue>,
+pub(super) struct GaugeSources {
+    registry: watch::Receiver<Arc<Registry>>,
+    processes: ProcessTable,
+    audit: Arc<AuditQueue>,
+}
+
+impl GaugeSources {
+    pub(super) fn of(context: &GatewayContext) -> Self {
+        let (processes, audit) = (context.processes.clone(), context.audit.clone());
+        Self { registry: context.fleet.registry.clone(), processes, audit }
+    }
 }
 
 const PHASES: [&str; 3] = ["connecting", "ready", "unavailable"];

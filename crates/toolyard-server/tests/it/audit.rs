@@ -150,10 +150,8 @@ async fn pending_audit_records_are_written_on_shutdown() {
 /// Records the creation of `keys` keys (`k0` and so on), more than the queue holds, and stops the audit service.
 /// Returns the records in the trail, and the number of lost records.
 async fn missing(store: Arc<dyn Store>, keys: usize) -> (Vec<String>, u64) {
-    let mut process = ProcessSettings::default();
-    process.limits.queued_records = 2;
-    let trail = AuditService::start(&process, &store);
-    let audit = trail.audit.clone();
+    let (audit, process) = (toolyard_server::audit::AuditQueue::new(2), ProcessSettings::default());
+    let trail = AuditService::start(audit.clone(), &process, &store);
     for number in 0..keys {
         audit.record_event(AuditEvent {
             actor: AuditActor::default(),

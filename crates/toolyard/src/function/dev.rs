@@ -11,13 +11,13 @@ use toolyard_functions::project::folder;
 use toolyard_functions::{FolderExchange, FunctionHost, FunctionKind, LogQuery};
 use toolyard_manifest::{ListenAddress, Manifest, ManifestSource, ProcessSettings};
 use toolyard_process::ProcessSpawner;
+use toolyard_server::lifecycle::TerminationSignals;
 use toolyard_server::{GatewayOptions, RunningGateway};
 
 use super::isolation::IsolationArgs;
 use super::logs::CallLogEntry;
 use super::report::TestReports;
 use crate::BadInput;
-use crate::lifecycle::TerminationSignals;
 use crate::output::{OutputFormat, escape_line, print};
 
 /// Serve a function to agents and test it on every save

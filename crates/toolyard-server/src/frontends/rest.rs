@@ -15,7 +15,7 @@
 //! | `FunctionAuthor` | `publish:PATTERN`, `admin` | `functions`: drafts, publication, deletion and logs |
 //!
 //! Handlers take what they need by extractors (`extract`, `query`, `body`). `idempotency` has idempotent calls, `problem`
-//! error responses.
+//! error responses, and `start` makes the state of a gateway's API.
 
 mod audit;
 mod body;
@@ -30,6 +30,7 @@ mod log;
 mod problem;
 mod query;
 mod sandbox;
+mod start;
 mod tokens;
 mod tools;
 
@@ -64,6 +65,7 @@ use groups::{RouteGroup, authorize};
 use query::NoQuery;
 
 pub use problem::ProblemDetails;
+pub(crate) use start::routes;
 
 /// The state of the REST API.
 pub struct RestState {
@@ -106,7 +108,7 @@ type Rest = State<Arc<RestState>>;
 type RestResult = Result<Response, ProblemDetails>;
 
 /// The OpenAPI document of these routes.
-const OPENAPI: &str = include_str!("../../../schema/openapi.json");
+const OPENAPI: &str = include_str!("../../../../schema/openapi.json");
 
 /// Returns every REST route below `/api/v1`.
 pub fn router(rest: Arc<RestState>) -> Router {

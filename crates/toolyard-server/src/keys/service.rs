@@ -1,12 +1,47 @@
-//! The keys at startup, and the checks of them.
+//! The keys of a running gateway: the checks at startup, and the task that follows the store.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures_util::future::BoxFuture;
+use tokio::task::JoinSet;
 use toolyard_core::store::{Store, StoreErrorKind};
 use toolyard_manifest::{ListenAddress, ProcessSettings};
 
-use super::error::StartError;
-use crate::keys::{KeyCache, KeyMarker, KeyPolicy};
+use super::{KeyCache, KeyMarker, KeyPolicy};
+use crate::context::GatewayContext;
+use crate::shutdown::Subsystem;
+use crate::start::StartError;
+
+/// The keys, and the task that follows them in the store.
+pub(crate) struct KeyService {
+    pub(crate) cache: Arc<KeyCache>,
+    _follower: JoinSet<()>,
+}
+
+impl KeyService {
+    /// Loads and follows the keys.
+    ///
+    /// # Errors
+    /// If the gateway would be open to other machines without keys and that is not allowed, if its keys are lost, or if
+    /// the stored ones are unreadable.
+    pub(crate) async fn start(
+        context: &GatewayContext,
+        marker: Option<&KeyMarker>,
+    ) -> Result<Self, StartError> {
+        let cache = load(&context.store, &context.process, marker).await?;
+        let (followed, every) = (cache.clone(), context.process.timeouts.key_check);
+        let mut follower = JoinSet::new();
+        follower.spawn(async move { followed.follow(every).await });
+        Ok(Self { cache, _follower: follower })
+    }
+}
+
+impl Subsystem for KeyService {
+    fn stop(self: Box<Self>, _drain: Duration) -> BoxFuture<'static, ()> {
+        Box::pin(async move { self.cache.stop().await })
+    }
+}
 
 fn key_policy(process: &ProcessSettings) -> KeyPolicy {
     match process.listen.iter().any(ListenAddress::is_exposed) {
@@ -16,9 +51,7 @@ fn key_policy(process: &ProcessSettings) -> KeyPolicy {
     }
 }
 
-/// Loads the keys. Refuses to start if the gateway would be open to other machines without keys, unless that is
-/// allowed.
-pub(super) async fn key_cache(
+async fn load(
     store: &Arc<dyn Store>,
     process: &ProcessSettings,
     marker: Option<&KeyMarker>,

@@ -1,18 +1,39 @@
-//! Options of the MCP endpoint.
+//! The MCP endpoint. `toolyard stdio` serves the same frontend on standard input and output.
 
+use std::sync::Arc;
+
+use axum::Router;
 use sha2::{Digest, Sha256};
-use toolyard_manifest::{ListenAddress, ProcessSettings};
-use toolyard_mcp::server::http::HttpOptions;
+use toolyard_core::Gateway;
+use toolyard_manifest::ProcessSettings;
+use toolyard_mcp::server::http::{self, HttpOptions};
 use toolyard_mcp::server::{
-    ClusterMember, FrontendLimits, FrontendOptions, OfferedFeatures, ServerInfo, SessionLimits, TaskOffer,
+    ClusterMember, FrontendLimits, FrontendOptions, McpFrontend, OfferedFeatures, ServerInfo, SessionLimits,
+    TaskOffer,
 };
 use toolyard_net::client::HttpClient;
 use toolyard_net::guard::BrowserGuard;
 
-use super::StartError;
-use crate::routes::host_of;
+use super::FrontendDeps;
+use crate::context::GatewayContext;
+use crate::start::StartError;
 
-pub(super) fn frontend_options(process: &ProcessSettings) -> FrontendOptions {
+/// Creates the frontend.
+pub(crate) fn start(context: &GatewayContext, gateway: &Arc<Gateway>) -> Arc<McpFrontend> {
+    let options = FrontendOptions { budget: context.budget.clone(), ..frontend_options(&context.process) };
+    Arc::new(McpFrontend::new(gateway.clone(), options, context.stopping.subscribe()))
+}
+
+/// Returns the routes of the endpoint.
+///
+/// # Errors
+/// If the cluster uses TLS and the system's root certificates cannot be read.
+pub(super) fn routes(context: &GatewayContext, deps: &FrontendDeps<'_>) -> Result<Router, StartError> {
+    let options = http_options(&context.process, deps.guard.clone())?;
+    Ok(http::router(deps.mcp.clone(), options))
+}
+
+fn frontend_options(process: &ProcessSettings) -> FrontendOptions {
     let info = ServerInfo {
         name: "toolyard".to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -46,28 +67,7 @@ pub(super) fn frontend_options(process: &ProcessSettings) -> FrontendOptions {
     FrontendOptions { info, offers, limits, cluster, ..FrontendOptions::default() }
 }
 
-/// Returns the allowed hosts and origins of requests. Other gateways of a cluster use the configured cluster address as
-/// host.
-pub(super) fn guard(process: &ProcessSettings, listening: &[ListenAddress]) -> BrowserGuard {
-    let own = listening.iter().filter_map(ListenAddress::tcp).map(|address| host_of(address.ip()));
-    let in_cluster = process.cluster.iter().filter_map(|cluster| {
-        let address = cluster.address.parse::<http::Uri>().ok()?;
-        address.host().map(str::to_owned)
-    });
-    BrowserGuard {
-        own_hosts: own.chain(in_cluster).collect(),
-        hosts: process.allowed_hosts.clone(),
-        origins: process.allowed_origins.clone(),
-        exposed: listening.iter().any(ListenAddress::is_exposed),
-    }
-}
-
-/// # Errors
-/// If the cluster uses TLS and the system's root certificates cannot be read.
-pub(super) fn http_options(
-    process: &ProcessSettings,
-    guard: BrowserGuard,
-) -> Result<HttpOptions, StartError> {
+fn http_options(process: &ProcessSettings, guard: BrowserGuard) -> Result<HttpOptions, StartError> {
     let client = match &process.cluster {
         Some(cluster) if cluster.address.starts_with("https:") => Some(HttpClient::with_system_roots()),
         Some(_) => Some(HttpClient::without_roots()),

@@ -1,0 +1,89 @@
+//! The shared parts of a gateway, which are created before its subsystems.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use tokio::task::spawn_blocking;
+use toolyard_core::LongWork;
+use toolyard_core::long_work::BackgroundSpawner;
+use toolyard_core::store::Store;
+use toolyard_manifest::ProcessSettings;
+use toolyard_mcp::server::owner_of;
+use toolyard_net::budget::ByteBudget;
+use toolyard_process::ProcessTable;
+use toolyard_store::{DatabaseLocation, StoreOptions};
+
+use crate::audit::AuditQueue;
+use crate::counters::CallCounters;
+use crate::fleet::{FleetHandle, UnstartedFleet};
+use crate::log::LogControl;
+use crate::routes::GatewayStage;
+use crate::start::{GatewayOptions, StartError};
+use crate::status::LastEdit;
+
+/// The parts of a gateway that any subsystem may need.
+pub(crate) struct GatewayContext {
+    /// The process settings at startup. An edit of the manifest changes handlers only.
+    pub(crate) process: ProcessSettings,
+    /// Data that outlives the process.
+    pub(crate) store: Arc<dyn Store>,
+    /// Starts and lists child processes.
+    pub(crate) processes: ProcessTable,
+    /// Budget from which large bodies take their bytes.
+    pub(crate) budget: ByteBudget,
+    /// Slots for slow checks and mappings, shared fairly among the owners of the calls.
+    pub(crate) long_work: LongWork,
+    /// Totals of calls.
+    pub(crate) counters: Arc<CallCounters>,
+    /// Records calls and operators' actions.
+    pub(crate) audit: Arc<AuditQueue>,
+    /// The log filter.
+    pub(crate) log: LogControl,
+    /// The offer and the status of the handlers, and commands to the fleet.
+    pub(crate) fleet: FleetHandle,
+    /// Outcome of the last edit of the manifest or of the certificate.
+    pub(crate) last_edit: watch::Sender<Option<LastEdit>>,
+    /// Lifecycle stage of the gateway.
+    pub(crate) stage: watch::Sender<GatewayStage>,
+    /// True once the gateway stops. A dropped sender also means stop.
+    pub(crate) stopping: watch::Sender<bool>,
+}
+
+impl GatewayContext {
+    /// Creates the context of a gateway, and the fleet to start in it.
+    ///
+    /// # Errors
+    /// If the in-memory store cannot be opened.
+    pub(crate) async fn create(
+        process: &ProcessSettings,
+        options: &GatewayOptions,
+    ) -> Result<(Self, UnstartedFleet), StartError> {
+        let (unstarted, fleet) = UnstartedFleet::new();
+        let background: BackgroundSpawner = Arc::new(|work| drop(spawn_blocking(work)));
+        let context = Self {
+            process: process.clone(),
+            store: store(options).await?,
+            processes: ProcessTable::new(options.spawner.clone(), process.limits.processes),
+            budget: ByteBudget::new(process.limits.bytes_in_flight),
+            long_work: LongWork::new(background).owned_by(owner_of),
+            counters: Arc::default(),
+            audit: AuditQueue::new(process.limits.queued_records),
+            log: options.log.clone(),
+            fleet,
+            last_edit: watch::Sender::new(None),
+            stage: watch::Sender::new(GatewayStage::Starting),
+            stopping: watch::Sender::new(false),
+        };
+        Ok((context, unstarted))
+    }
+}
+
+/// Returns the configured store, or an in-memory store that lasts as long as the gateway.
+async fn store(options: &GatewayOptions) -> Result<Arc<dyn Store>, StartError> {
+    match &options.store {
+        Some(store) => Ok(store.clone()),
+        None => {
+            toolyard_store::open(&StoreOptions::at(DatabaseLocation::Memory)).await.map_err(StartError::Store)
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! The frontends: the protocols for callers. All of them make their calls by `Gateway::invoke`.
+//!
+//! A frontend is a module here and one line. A frontend with routes on the gateway's listeners has its line in
+//! [`routes`]. A frontend with a socket of its own is a subsystem, whose line is in [`start`](crate::start).
+
+pub(crate) mod mcp;
+pub mod rest;
+
+use std::sync::Arc;
+
+use axum::Router;
+use toolyard_agent::search::ServiceIndex;
+use toolyard_core::Gateway;
+use toolyard_mcp::server::McpFrontend;
+use toolyard_net::guard::BrowserGuard;
+
+use crate::context::GatewayContext;
+use crate::hosting::CodeHosting;
+use crate::keys::KeyCache;
+use crate::start::StartError;
+
+/// The parts of the gateway that frontends use, beside the context.
+pub(crate) struct FrontendDeps<'a> {
+    /// The gateway that runs all calls.
+    pub(crate) gateway: &'a Arc<Gateway>,
+    /// The frontend of MCP, whose tasks and suspended calls outlast their requests.
+    pub(crate) mcp: &'a Arc<McpFrontend>,
+    /// The keys and their store.
+    pub(crate) keys: &'a Arc<KeyCache>,
+    /// The hosted functions.
+    pub(crate) hosting: &'a CodeHosting,
+    /// Index of what the handlers offer.
+    pub(crate) services: &'a ServiceIndex,
+    /// Allowed hosts and origins of requests.
+    pub(crate) guard: &'a BrowserGuard,
+}
+
+/// Returns the routes of all frontends.
+///
+/// # Errors
+/// If a frontend lacks something of this system.
+pub(crate) fn routes(context: &GatewayContext, deps: &FrontendDeps<'_>) -> Result<Router, StartError> {
+    Ok(Router::new()
+        // `/mcp`, and `/sse` and `/message` for clients of 2024-11-05.
+        .merge(mcp::routes(context, deps)?)
+        // Calls and operations for programs without MCP.
+        .nest("/api/v1", rest::routes(context, deps)))
+}

@@ -1,0 +1,34 @@
+//! Start of the REST API.
+
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+
+use super::{RestState, router};
+use crate::context::GatewayContext;
+use crate::frontends::FrontendDeps;
+use crate::status::StatusReporter;
+
+/// Returns the routes of the API below `/api/v1`.
+pub(crate) fn routes(context: &GatewayContext, deps: &FrontendDeps<'_>) -> Router {
+    let (process, fleet) = (&context.process, &context.fleet);
+    let last_edit = context.last_edit.subscribe();
+    let reporter = StatusReporter::new(deps.gateway, fleet.statuses.clone(), &context.processes, last_edit);
+    router(Arc::new(RestState {
+        gateway: deps.gateway.clone(),
+        reporter: Arc::new(reporter),
+        commands: fleet.commands.clone(),
+        keys: deps.keys.clone(),
+        audit: context.audit.clone(),
+        host: deps.hosting.host.clone(),
+        sandbox: deps.hosting.sandbox.clone(),
+        services: deps.services.clone(),
+        log: context.log.clone(),
+        guard: deps.guard.clone(),
+        stage: context.stage.subscribe(),
+        budget: context.budget.clone(),
+        body_bytes: process.limits.request_body_bytes,
+        body_time: process.timeouts.request_body,
+        detached_calls: Mutex::default(),
+    }))
+}

@@ -1,0 +1,45 @@
+//! The gateway that runs all calls, with its layers.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use toolyard_agent::large::{LargeResults, LargeSettings};
+use toolyard_core::Gateway;
+use toolyard_core::gate::GateSize;
+
+use crate::audit::AuditService;
+use crate::context::GatewayContext;
+use crate::hosting::{CodeHosting, HostedFunctions};
+use crate::start::StartError;
+use crate::telemetry::GatewayTelemetry;
+
+/// Settings of the large-results layer, which come from the built-in tools. `None`: the layer does nothing.
+pub(crate) type LargeResultsSender = watch::Sender<Option<Arc<LargeSettings>>>;
+
+/// Creates the gateway without the layers named in `without_layers`.
+///
+/// # Errors
+/// If there is no layer of such a name.
+pub(crate) fn create(
+    context: &GatewayContext,
+    telemetry: &GatewayTelemetry,
+    audit: &AuditService,
+    hosting: &CodeHosting,
+    without_layers: &[String],
+) -> Result<(Arc<Gateway>, LargeResultsSender), StartError> {
+    let limits = &context.process.limits;
+    let mut observers = telemetry.observers(context.counters.clone());
+    observers.of_calls.extend(audit.observer());
+    let size = GateSize { running: limits.concurrent_calls, waiting: limits.queued_calls };
+    let (settings, settings_now) = watch::channel(None);
+    let results = Box::new(LargeResults::new(settings_now, context.fleet.registry.clone()));
+    let mut layers = Gateway::layers(observers, size, Some(context.long_work.clone()), Some(results));
+    for name in without_layers {
+        let at = layers.iter().position(|layer| layer.name() == name);
+        layers.remove(at.ok_or_else(|| StartError::NoSuchLayer(name.clone()))?);
+    }
+    let size = GateSize { running: limits.concurrent_calls_per_handler, ..size };
+    let functions = Arc::new(HostedFunctions::new(hosting.host.clone(), size));
+    let gateway = Gateway::new(context.fleet.registry.clone(), layers).with_functions(functions);
+    Ok((Arc::new(gateway), settings))
+}
