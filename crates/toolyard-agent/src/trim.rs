@@ -21,9 +21,8 @@ pub struct TrimOutcome {
 }
 
 /// Shortens the longest results of tools until the whole conversation fits into the context window of a model that has
-/// just
-/// refused it. `others` is the number of characters of everything else in the conversation. Returns `None`, and changes
-/// nothing, if the model did not refuse the conversation for its length.
+/// just refused it. `others` is the number of characters of everything else in the conversation. Returns `None`, and
+/// changes nothing, if the model did not refuse the conversation for its length.
 ///
 /// ```
 /// use toolyard_agent::trim::trim_large_tool_results;

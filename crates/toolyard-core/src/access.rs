@@ -50,8 +50,7 @@ impl AccessScope {
     }
 
     /// Binds the scope to the namespaces of these handlers: a pattern that begins with a handler's name, such as
-    /// `github_*`,
-    /// matches entries of that handler only, and no imitations by another one.
+    /// `github_*`, matches entries of that handler only, and no imitations by another one.
     pub(crate) fn bound(&self, namespaces: &HandlerNamespaces) -> Self {
         self.0.iter().map(|pattern| pattern.bound(namespaces)).collect()
     }
@@ -88,8 +87,7 @@ impl FromIterator<ScopePattern> for AccessScope {
 }
 
 /// A pattern of names, such as `search_*`, optionally with a handler: `github/*`. A star matches any number of
-/// characters.
-/// Names are those that callers use: names of tools and prompts, URIs of resources.
+/// characters. Names are those that callers use: names of tools and prompts, URIs of resources.
 ///
 /// ```
 /// use toolyard_core::access::ScopePattern;
@@ -151,8 +149,7 @@ impl fmt::Display for ScopePattern {
 }
 
 /// Returns `true` if a text matches a pattern with stars. Each star takes as little as possible, and more only where
-/// the rest
-/// does not match otherwise, so that the time is bounded by the product of both lengths.
+/// the rest does not match otherwise, so that the time is bounded by the product of both lengths.
 fn fits(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
     let (mut at, mut position) = (0, 0);

@@ -27,10 +27,9 @@ pub trait Backend: Send + Sync {
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Outcome, ToolError>>;
 
     /// Returns the call that this call of a tool stands for, as `call_tool` stands for the call of the tool in its
-    /// arguments.
-    /// `own` is the backend's own name of the called tool, `registry` is the caller's view.
-    /// [`Gateway::invoke`](crate::Gateway::invoke)
-    /// runs the returned call instead, as if the caller had made it ([`Call::of`] creates it).
+    /// arguments. `own` is the backend's own name of the called tool, `registry` is the caller's view.
+    /// [`Gateway::invoke`](crate::Gateway::invoke) runs the returned call instead, as if the caller had made it
+    /// ([`Call::of`] creates it).
     ///
     /// `None` for an ordinary call, and for one whose arguments do not name a tool: it runs, and can report the fault.
     fn forward(&self, _own: &str, _call: &Call, _registry: &Registry) -> Option<Call> {
@@ -43,10 +42,8 @@ pub trait Backend: Send + Sync {
     }
 
     /// Follows a resource. The stream yields the parameters of the update notification, `uri` among them, after each
-    /// change of
-    /// the resource or a part of it. If the reader is slow, the latest change is enough. A backend that first has to
-    /// subscribe
-    /// yields one item as soon as it has, for changes until then. Dropping the stream unsubscribes.
+    /// change of the resource or a part of it. If the reader is slow, the latest change is enough. A backend that first
+    /// has to subscribe yields one item as soon as it has, for changes until then. Dropping the stream unsubscribes.
     fn follow(&self, _uri: &str) -> BoxStream<'static, Object> {
         stream::pending().boxed()
     }
@@ -58,8 +55,7 @@ pub trait Backend: Send + Sync {
     fn refresh(&self) {}
 
     /// Closes connections in the order that peers expect. No call is running any more. Dropping a backend without this
-    /// closes the
-    /// same connections at once.
+    /// closes the same connections at once.
     fn stop(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }

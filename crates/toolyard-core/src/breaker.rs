@@ -39,8 +39,7 @@ impl Default for BreakerState {
 
 impl CircuitBreaker {
     /// Runs `work` and records its result. Work that is dropped after `deadline` has failed; work that is dropped
-    /// before was
-    /// cancelled, which does not count.
+    /// before was cancelled, which does not count.
     ///
     /// # Errors
     /// [`ErrorCode::Unavailable`] without running it, while the breaker is open.

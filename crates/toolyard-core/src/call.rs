@@ -15,22 +15,18 @@ pub struct Call {
     /// The called entry.
     pub target: CallTarget,
     /// Parameters of the request as the client sent them, in their order: `arguments`, `_meta`, and any other members.
-    /// If they
-    /// contain a name, [`Call::target`] takes precedence.
+    /// If they contain a name, [`Call::target`] takes precedence.
     pub params: Object,
     /// Members of `_meta` that concern the request. `_meta` is opened once, here; changes are made here, and replace
-    /// `_meta`
-    /// when the call is sent on.
+    /// `_meta` when the call is sent on.
     pub meta: Object,
     /// The caller.
     pub caller: Caller,
     /// Protocol-specific origin of the call: for HTTP the head of the request. Backends in the process of the frontend
-    /// may read
-    /// it; it is not sent anywhere.
+    /// may read it; it is not sent anywhere.
     pub origin: Option<Arc<dyn Any + Send + Sync>>,
     /// Time at which the caller stops waiting. A frontend may set it; [`crate::Gateway::invoke`] limits it to the
-    /// handler's
-    /// timeout.
+    /// handler's timeout.
     pub deadline: Option<Instant>,
     /// The client of the running call.
     pub client: Arc<dyn Client>,
@@ -80,8 +76,7 @@ pub enum CallTarget {
     /// A task in which a server continues the call of a tool.
     Task(TaskReference),
     /// A hosted function that is invoked directly, by id and version (see [`FunctionLookup`](crate::FunctionLookup)).
-    /// The
-    /// arguments are its event.
+    /// The arguments are its event.
     Function(Arc<str>),
 }
 

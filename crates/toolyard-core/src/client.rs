@@ -13,8 +13,7 @@ use crate::json::{Json, Object};
 /// The client of a running call, as backends see it.
 pub trait Client: Send + Sync + fmt::Debug {
     /// Returns the capabilities that the backend may use during this call, as MCP clients declare them. `None` if the
-    /// client
-    /// cannot be asked anything.
+    /// client cannot be asked anything.
     fn capabilities(&self) -> Option<&Json>;
 
     /// Returns `true` if the client can be asked anything at all.
@@ -31,15 +30,13 @@ pub trait Client: Send + Sync + fmt::Debug {
     }
 
     /// Returns `true` if the reader of the result can call further tools, as a model can. Large results may then be
-    /// stored where
-    /// tools find them. REST callers get their result whole.
+    /// stored where tools find them. REST callers get their result whole.
     fn calls_tools(&self) -> bool {
         false
     }
 
     /// Sends a notification to the client while its call runs. Never waits: if the client is too slow, notifications
-    /// are dropped,
-    /// never the outcome.
+    /// are dropped, never the outcome.
     fn notify(&self, notice: ClientNotification);
 
     /// Asks the client and returns its answer, the result as the client sent it. Dropping the future withdraws the
@@ -56,8 +53,7 @@ pub trait Client: Send + Sync + fmt::Debug {
 }
 
 /// A client in front of another one, which changes some of its methods. It is a [`Client`], and delegates every method
-/// that it
-/// does not override.
+/// that it does not override.
 pub trait ClientWrapper: Send + Sync + fmt::Debug {
     /// Returns the wrapped client.
     fn inner(&self) -> &dyn Client;

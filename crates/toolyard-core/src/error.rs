@@ -198,8 +198,7 @@ impl ToolError {
     }
 
     /// Returns `true` if the call may have run: it was sent, or its state is unknown. Such a call is paid for, and is
-    /// not
-    /// repeated without permission.
+    /// not repeated without permission.
     #[must_use]
     pub const fn may_have_run(&self) -> bool {
         let is_after_sending = matches!(

@@ -21,8 +21,7 @@ pub trait MessageExchange: Send + Sync {
     fn generation(&self) -> watch::Receiver<u64>;
 
     /// Returns the known status of the function without asking it, and every change. Without one the function is ready
-    /// and has no
-    /// price.
+    /// and has no price.
     fn status(&self) -> watch::Receiver<FunctionStatus> {
         watch::channel(FunctionStatus { phase: BackendPhase::Ready, price: None }).1
     }

@@ -11,8 +11,7 @@ use crate::registry::RegistryEntry;
 /// Looks up hosted functions in each of their versions. Their ids are not names of tools, and are found here only.
 pub trait FunctionLookup: Send + Sync {
     /// Finds a version of a function in the current snapshot, by id and version: `weather@1.2`. The entry has the exact
-    /// version.
-    /// The first call of a version waits until it is loaded.
+    /// version. The first call of a version waits until it is loaded.
     ///
     /// # Errors
     /// [`ErrorCode::FunctionNotFound`], or the reason why it cannot be loaded.

@@ -46,8 +46,7 @@ impl CallGate {
     }
 
     /// Waits until all calls from before have left. Calls that have released their permit while their client is asked
-    /// are not
-    /// waited for.
+    /// are not waited for.
     pub async fn emptied(&self) {
         let all = self.size.running.min(Semaphore::MAX_PERMITS);
         // Permits are counted in 32 bits where several are taken at once. The gate is never closed.

@@ -47,8 +47,7 @@ impl Gateway {
     }
 
     /// Returns every layer in order. `long_work` runs work that would block a thread of connections; `results` stores
-    /// large
-    /// results, if a caller needs that.
+    /// large results, if a caller needs that.
     #[must_use]
     pub fn layers(
         observers: Observers,
@@ -96,8 +95,7 @@ impl Gateway {
     }
 
     /// Finds the entry of a call. A call that stands for another becomes that one, so that every layer applies to the
-    /// intended
-    /// call. This happens once: the intended call is an ordinary one.
+    /// intended call. This happens once: the intended call is an ordinary one.
     async fn find(&self, call: &mut Call) -> Result<Arc<RegistryEntry>, ToolError> {
         if let CallTarget::Function(name) = &call.target {
             return self.functions.find(name).await;

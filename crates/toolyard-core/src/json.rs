@@ -1,12 +1,9 @@
 //! JSON text that is relayed unchanged.
 //!
 //! A gateway must not change what it relays: `1.10` stays `1.10`, members keep their order, integers keep all digits,
-//! and
-//! unknown members reach the other side. So a value is kept as a slice of the text that contained it ([`Json`]), and is
-//! opened
-//! one level at a time ([`Object`]) where its content matters for routing. [`Json::to_value`] converts to a typed value
-//! for
-//! validation only; its result is never sent.
+//! and unknown members reach the other side. So a value is kept as a slice of the text that contained it ([`Json`]),
+//! and is opened one level at a time ([`Object`]) where its content matters for routing. [`Json::to_value`] converts to
+//! a typed value for validation only; its result is never sent.
 
 mod object;
 mod scan;
@@ -40,8 +37,7 @@ pub struct JsonError {
 /// A JSON value as text that was validated once and is never formatted again.
 ///
 /// The text has no line breaks: outside of strings they are white space, and become blanks when the value is parsed, so
-/// that it
-/// can be framed by lines (stdio) or SSE events. Cloning is cheap and shares the buffer; see [`Json::detach`].
+/// that it can be framed by lines (stdio) or SSE events. Cloning is cheap and shares the buffer; see [`Json::detach`].
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Json(Bytes);
 
@@ -127,8 +123,7 @@ impl Json {
     }
 
     /// Returns the same value in a buffer of its own, for values that outlive their message: a slice of a few bytes
-    /// would otherwise
-    /// keep megabytes alive.
+    /// would otherwise keep megabytes alive.
     #[must_use]
     pub fn detach(&self) -> Self {
         Self(Bytes::copy_from_slice(&self.0))
@@ -196,8 +191,7 @@ impl Json {
     }
 
     /// Returns a typed value for validation. The conversion is lossy, and the result is never sent: numbers beyond
-    /// 64-bit floats
-    /// become the largest one, unpaired surrogates become U+FFFD.
+    /// 64-bit floats become the largest one, unpaired surrogates become U+FFFD.
     #[must_use]
     pub fn to_value(&self) -> serde_json::Value {
         value::to_value(self)

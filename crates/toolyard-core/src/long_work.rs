@@ -67,8 +67,7 @@ impl LongWork {
     }
 
     /// Runs work for a call when its owner has a turn. Dropping the future ends the wait or signals the work to stop;
-    /// the permit
-    /// is free once it has stopped.
+    /// the permit is free once it has stopped.
     ///
     /// # Errors
     /// If the work was not done.

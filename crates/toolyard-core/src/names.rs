@@ -2,20 +2,16 @@
 //!
 //! A tool keeps its own name if that is legal and free; otherwise it is called `{handler}_{tool}`. A handler's
 //! [`PrefixPolicy`] may change that, and an override may give a full name, which takes precedence over all others and
-//! is
-//! reserved while its tool is away.
+//! is reserved while its tool is away.
 //!
 //! A name that looks like one of another handler (`good_echo` beside a handler `good`) is always `{handler}_{tool}`,
-//! unless an
-//! override gives it: see `namespace`.
+//! unless an override gives it: see `namespace`.
 //!
 //! A resource keeps its own URI, or gets its handler in front: see `qualifier`.
 //!
 //! A name stays with its tool while the gateway runs: names that a model has learnt, and that a policy contains, do not
-//! change
-//! because another server came up. Only the manifest changes a name: by a handler's prefix, by an override, or by
-//! removing the
-//! handler ([`NameRegistry::forget`]).
+//! change because another server came up. Only the manifest changes a name: by a handler's prefix, by an override, or
+//! by removing the handler ([`NameRegistry::forget`]).
 
 mod legal;
 mod namespace;
@@ -129,15 +125,13 @@ impl NameRegistry {
     }
 
     /// Releases the names of a handler. To be called when the manifest no longer has it, before the next assembly;
-    /// never for a
-    /// handler whose server is down and may return.
+    /// never for a handler whose server is down and may return.
     pub fn forget(&mut self, handler: &str) {
         EntryKind::ALL.into_iter().for_each(|kind| self.table(kind).forget(handler));
     }
 
     /// Begins an assembly of these handlers, in the order of the manifest: its current preferences override remembered
-    /// names, and
-    /// names from overrides are assigned first.
+    /// names, and names from overrides are assigned first.
     pub(crate) fn begin<'a>(&mut self, handlers: impl Iterator<Item = &'a HandlerEntry> + Clone) {
         let namespaces = Arc::new(HandlerNamespaces::of(handlers.clone().map(|handler| &handler.name)));
         self.namespaces = namespaces.clone();

@@ -10,8 +10,7 @@ pub enum Outcome {
     /// The tool has run.
     Done(CallOutput),
     /// The tool needs answers of the client, and is to be called again with them (MCP 2026-07-28, basic/patterns/mrtr).
-    /// The body
-    /// has the questions and an opaque state.
+    /// The body has the questions and an opaque state.
     NeedsInput(Object),
     /// The work continues as a task.
     Task(StartedTask),

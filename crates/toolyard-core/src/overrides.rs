@@ -3,8 +3,7 @@
 //! A definition is changed member by member: members without an override stay as they arrived, in their order.
 //!
 //! An argument is found where a schema names arguments themselves: in its `properties` and `required`, and in those of
-//! the
-//! schemas in its `allOf`. Statements about an argument elsewhere (behind a `$ref`, in one of several forms, in
+//! the schemas in its `allOf`. Statements about an argument elsewhere (behind a `$ref`, in one of several forms, in
 //! `dependentRequired`) would change their meaning without it, and stay. A schema that still requires a pinned argument
 //! there makes its tool refuse every call, which is safe, and a publish notice states the reason.
 
@@ -49,8 +48,7 @@ pub struct DefinitionOverride {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ChunkingPolicy {
     /// If `true`, structured results are stored in working memory in chunks as well. The output schema of the tool is
-    /// then
-    /// withdrawn for callers that read chunks. Default: `false`.
+    /// then withdrawn for callers that read chunks. Default: `false`.
     pub structured: Option<bool>,
     /// Number of characters from which results are large.
     pub threshold: Option<usize>,
@@ -207,8 +205,7 @@ impl AddedArguments {
     ///
     /// # Errors
     /// [`ErrorCode::InvalidArguments`] if a pinned argument was sent. Replacing it silently would pass the result off
-    /// as one for
-    /// the sent value. The message is that of a schema without the argument.
+    /// as one for the sent value. The message is that of a schema without the argument.
     pub(crate) fn add_to(&self, arguments: Option<&Json>) -> Result<Json, ToolError> {
         let sent = arguments.map_or_else(|| Ok(Object::new()), Json::to_object);
         let mut arguments = sent.map_err(|error| invalid(error.problem))?;

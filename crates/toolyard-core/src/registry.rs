@@ -221,8 +221,7 @@ impl Registry {
     }
 
     /// Returns the entry of a URI: the listed resource, otherwise the first matching template, otherwise the only
-    /// handler that
-    /// may have it unlisted.
+    /// handler that may have it unlisted.
     #[must_use]
     pub fn resource(&self, uri: &str) -> Option<&Arc<RegistryEntry>> {
         let fits = |(pattern, entry): &&(UriTemplate, Arc<RegistryEntry>)| {
@@ -265,8 +264,7 @@ impl Registry {
     }
 
     /// Returns the published definitions of one kind as an array. It is encoded once, so that a list of thousands costs
-    /// readers
-    /// only the sending.
+    /// readers only the sending.
     #[must_use]
     pub const fn list(&self, kind: EntryKind) -> &Json {
         self.part(kind).listing.json()
@@ -279,8 +277,7 @@ impl Registry {
     }
 
     /// Combines the cache hints of the handlers. A handler with an empty list counts too: that it has nothing may be
-    /// cached no
-    /// longer than other lists.
+    /// cached no longer than other lists.
     fn bring_hints_together(&mut self) {
         for kind in EntryKind::ALL {
             let said = self.hints.iter().filter_map(|(_, hints)| hints[kind as usize]);
@@ -312,8 +309,7 @@ impl Registry {
     }
 
     /// Returns `true` once the handlers have had their time to answer. A registry before its first assembly is empty
-    /// and says
-    /// nothing.
+    /// and says nothing.
     #[must_use]
     pub const fn is_settled(&self) -> bool {
         self.settled

@@ -1,8 +1,8 @@
 //! Retries with backoff.
 //!
 //! Retries are part of the backends rather than a layer around them. Only the protocol shows what may be repeated, and
-//! when:
-//! a status, a `Retry-After`, a broken connection. From the outside a 404 and a 503 are both results of a failed tool.
+//! when: a status, a `Retry-After`, a broken connection. From the outside a 404 and a 503 are both results of a failed
+//! tool.
 
 use std::time::Duration;
 
@@ -68,8 +68,7 @@ impl RetrySchedule {
     }
 
     /// Makes attempts until one is final or none is left. An attempt that could only begin after `deadline` is not
-    /// made: the
-    /// caller would not see its result.
+    /// made: the caller would not see its result.
     pub async fn run<T, F: Future<Output = T>>(
         &self,
         deadline: Option<Instant>,

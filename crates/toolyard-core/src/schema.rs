@@ -1,8 +1,7 @@
 //! Validation with schemas from untrusted sources, within limits.
 //!
 //! A schema of a kilobyte can be made to take years to compile or to validate a small value, or all memory, or the
-//! stack. Two
-//! limits prevent that:
+//! stack. Two limits prevent that:
 //!
 //! - before a schema is compiled, `survey` computes an upper bound on the cost of compilation and of validation without
 //!   an

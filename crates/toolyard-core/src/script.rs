@@ -9,8 +9,7 @@ use crate::error::ToolError;
 /// Runs Python scripts in isolation: on this machine, or in a pod.
 pub trait ScriptExecutor: Send + Sync {
     /// Runs a script to its end. A script that fails or times out is an outcome. Dropping the future ends the script
-    /// and all of
-    /// its processes.
+    /// and all of its processes.
     ///
     /// # Errors
     /// If it was not run: isolation is unavailable, its packages cannot be installed, or too many scripts are running.

@@ -1,10 +1,8 @@
 //! Redacts the secrets of a handler in texts about it.
 //!
 //! Errors and logs of a server may repeat what it was given: a header, an environment variable. Every text that goes
-//! into the
-//! log, the status or a trace passes the [`SecretRedactor`] of its handler first. Results of calls and the server's own
-//! errors
-//! belong to the caller, and are not redacted.
+//! into the log, the status or a trace passes the [`SecretRedactor`] of its handler first. Results of calls and the
+//! server's own errors belong to the caller, and are not redacted.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;

@@ -1,11 +1,9 @@
 //! Ports for persistence; their implementations decide about the medium.
 //!
 //! Four ports suffice for all state of the gateway: small values by key ([`KeyValueStore`]), large ones
-//! ([`BlobStore`]),
-//! exclusive rights ([`LeaseStore`]), and records of events ([`LogStore`]). Acknowledged writes survive the end of the
-//! process, however it ends. Each method fails with a [`StoreError`] that states its kind; calls without need of the
-//! store
-//! continue meanwhile.
+//! ([`BlobStore`]), exclusive rights ([`LeaseStore`]), and records of events ([`LogStore`]). Acknowledged writes
+//! survive the end of the process, however it ends. Each method fails with a [`StoreError`] that states its kind; calls
+//! without need of the store continue meanwhile.
 
 use std::fmt;
 use std::time::{Duration, SystemTime};
@@ -49,8 +47,7 @@ pub trait KeyValueStore: Send + Sync {
     fn size(&self, space: KeySpace) -> StoreFuture<'_, u64>;
 
     /// Returns a number that grows with every change in a space by any process: a reader with the same number is up to
-    /// date.
-    /// Expiry is not a change.
+    /// date. Expiry is not a change.
     fn revision(&self, space: KeySpace) -> StoreFuture<'_, u64>;
 }
 
@@ -109,8 +106,7 @@ pub trait BlobStore: Send + Sync {
 /// Exclusive rights with a time limit.
 pub trait LeaseStore: Send + Sync {
     /// Acquires or extends the right of `holder` until `time` from now, by the store's clock. Returns a fencing number
-    /// that grows
-    /// with each new holder, or `None` while another holder has the right.
+    /// that grows with each new holder, or `None` while another holder has the right.
     fn acquire<'a>(&'a self, name: &'a str, holder: &'a str, time: Duration) -> StoreFuture<'a, Option<u64>>;
 
     /// Releases the right, if `holder` has it.

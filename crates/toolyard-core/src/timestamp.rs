@@ -16,8 +16,7 @@ pub fn iso_8601(time: SystemTime) -> String {
 }
 
 /// Returns the date of a day counted from 1970-01-01. Years begin in March here, so that the leap day is the last one,
-/// and
-/// come in eras of 400.
+/// and come in eras of 400.
 fn date(days: u64) -> (u64, u64, u64) {
     const ERA: u64 = 146_097;
     let days = days + 719_468;
@@ -31,8 +30,7 @@ fn date(days: u64) -> (u64, u64, u64) {
 }
 
 /// Parses a time of RFC 3339, `2026-11-21T08:30:00Z` or with an offset such as `+01:00`; `None` for other texts.
-/// Fractions
-/// below a millisecond are cut off, and times before 1970 become 1970: no query concerns them.
+/// Fractions below a millisecond are cut off, and times before 1970 become 1970: no query concerns them.
 #[must_use]
 pub fn parse(text: &str) -> Option<SystemTime> {
     let (date, rest) = text.split_at_checked(10)?;

@@ -24,8 +24,7 @@ pub struct Tool {
 }
 
 /// The input schema, compiled at the first call: a list of thousands of tools is ready sooner, and most of them are
-/// never
-/// called.
+/// never called.
 #[derive(Debug)]
 enum ArgumentCheck {
     Schema(Box<CompiledSchema>),
@@ -99,8 +98,7 @@ impl Tool {
     ///
     /// # Errors
     /// [`ErrorCode::InvalidArguments`], with a message that locates each fault. Arguments that are not an object or
-    /// have
-    /// duplicate members match no schema.
+    /// have duplicate members match no schema.
     pub fn check_arguments(&self, arguments: Option<&Json>) -> Result<(), ToolError> {
         let bytes = arguments.map_or(0, |arguments| arguments.as_bytes().len());
         self.check_within(arguments, &ValidationBudget::of(bytes))
@@ -142,8 +140,7 @@ impl Tool {
     }
 
     /// Validates a structured result against the output schema; `None` if the tool has none. For tests of tools:
-    /// results of calls
-    /// are not validated.
+    /// results of calls are not validated.
     ///
     /// # Errors
     /// [`ErrorCode::ExecutionFailed`], with a message that locates each fault.
@@ -158,8 +155,7 @@ impl Tool {
     }
 
     /// Returns the reason why arguments are not validated; `None` if they are, or if there is no schema. The first
-    /// request for it
-    /// takes up to a second; a schema that does not compile is known after the first call.
+    /// request for it takes up to a second; a schema that does not compile is known after the first call.
     #[must_use]
     pub fn unchecked(&self) -> Option<String> {
         match self.check.get() {

@@ -2,12 +2,10 @@
 //!
 //! Scopes compare URIs as text, and servers resolve them as paths, some after decoding them once or twice. A path is
 //! therefore not normalised here, because servers differ in their normal forms; one that any of them may resolve to
-//! another
-//! path is refused where it matters.
+//! another path is refused where it matters.
 
 /// Returns `true` if a URI, or a part of a path, has a segment that servers resolve: `.` or `..`, also percent-encoded
-/// any
-/// number of times.
+/// any number of times.
 ///
 /// ```
 /// use toolyard_core::uri_path::has_dot_segments;
@@ -23,15 +21,13 @@ pub fn has_dot_segments(text: &str) -> bool {
 }
 
 /// Returns `true` if a byte ends a segment for any server: separators of paths, here and on Windows, delimiters behind
-/// a path,
-/// parameters of a segment, which many servers drop, and the end of a string in C.
+/// a path, parameters of a segment, which many servers drop, and the end of a string in C.
 const fn ends_segment(byte: &u8) -> bool {
     matches!(byte, b'/' | b'\\' | b'?' | b'#' | b';' | b':' | b'\0')
 }
 
 /// Returns a text without percent-encoding, however often it was encoded, and without characters that browsers drop
-/// from URLs
-/// (WHATWG URL, basic URL parser).
+/// from URLs (WHATWG URL, basic URL parser).
 fn decoded(text: &str) -> Vec<u8> {
     let mut decoded = Vec::with_capacity(text.len());
     for byte in text.bytes() {

@@ -98,8 +98,7 @@ impl UriTemplate {
     }
 
     /// Returns the percent-decoded values of the variables if this template can expand to the URI. Omitted variables,
-    /// which only
-    /// `{?a}` and `{&a}` allow, are left out.
+    /// which only `{?a}` and `{&a}` allow, are left out.
     #[must_use]
     pub fn matches(&self, uri: &str) -> Option<Vec<(&str, String)>> {
         if uri.len() > MAX_URI_BYTES {

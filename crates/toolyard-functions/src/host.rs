@@ -182,8 +182,8 @@ impl FunctionHost {
         }
     }
 
-    /// A page of the log of a function, also of one that was deleted.
-    /// Reads a page of the log of a function, including deleted functions.
+    /// A page of the log of a function, also of one that was deleted. Reads a page of the log of a function, including
+    /// deleted functions.
     /// # Errors
     /// If the store fails.
     pub async fn logs(&self, id: &str, query: LogQuery) -> Result<LogPage, FunctionError> {

@@ -17,8 +17,7 @@ use crate::run::{CodeRunner, RunError, RunOutput};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FunctionReply {
     /// Reply of an MCP function: the JSON-RPC response of the handler, or a JSON-RPC error if the event is a string
-    /// that
-    /// is not JSON.
+    /// that is not JSON.
     Message(Json),
     /// Reply of another function.
     Response {

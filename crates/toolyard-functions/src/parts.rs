@@ -1,12 +1,9 @@
 //! Parts of functions (contents and files) in the store, addressed by digest. Unused parts are swept.
 //!
 //! A store cannot list its large values, so each part has a mark, which is written before the part and removed after
-//! it. An
-//! unused part remains if its writer was killed before it wrote the record, or if its version was deleted; it is
-//! removed an
-//! hour later. The sweeper first updates the mark, on the condition that it is unchanged: a concurrent writer of the
-//! same
-//! part either updates the mark before, or waits until the part is removed.
+//! it. An unused part remains if its writer was killed before it wrote the record, or if its version was deleted; it is
+//! removed an hour later. The sweeper first updates the mark, on the condition that it is unchanged: a concurrent
+//! writer of the same part either updates the mark before, or waits until the part is removed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime};

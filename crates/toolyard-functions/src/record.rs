@@ -1,9 +1,8 @@
 //! Stored functions: one record per function, and immutable parts.
 //!
 //! A record lists the versions of a function and the digests of their contents. A content describes a version except
-//! for
-//! its number, and has the digests of its files. Publication changes only the record, so it is atomic, and a published
-//! version cannot change.
+//! for its number, and has the digests of its files. Publication changes only the record, so it is atomic, and a
+//! published version cannot change.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

@@ -21,8 +21,7 @@ pub trait CodeRunner: Send + Sync {
     ) -> BoxFuture<'a, Result<RunOutput, RunError>>;
 
     /// Loads code without calling its handler, to check whether it can be loaded. The default implementation accepts
-    /// all
-    /// code.
+    /// all code.
     ///
     /// # Errors
     /// [`RunError::NotLoaded`] in particular.

@@ -2,10 +2,8 @@
 //!
 //! A worker has the code of one version and handles one call at a time. Code can block in ways that no engine can
 //! interrupt (`'a'.repeat(200000).indexOf(…)`, `string.find`), and can exceed the available memory, so limits are
-//! enforced
-//! by killing the process. JavaScript and Lua run in processes of our own binary, with a new state for each call;
-//! Python
-//! runs in an interpreter of the machine, which is reused.
+//! enforced by killing the process. JavaScript and Lua run in processes of our own binary, with a new state for each
+//! call; Python runs in an interpreter of the machine, which is reused.
 //!
 //! - [`FunctionRuntime`]: interface for callers;
 //! - `pool`: queues of calls, and idle workers;
@@ -125,8 +123,7 @@ impl FunctionRuntime {
 
     /// Calls the handler of `code` with one event. Dropping the future kills the worker of the call.
     ///
-    /// If there is no answer; see [`RunError`].
-    /// When there is no answer; see [`RunError`].
+    /// If there is no answer; see [`RunError`]. When there is no answer; see [`RunError`].
     pub async fn run(
         &self,
         code: &Arc<FunctionCode>,
@@ -156,8 +153,7 @@ impl FunctionRuntime {
 
     /// Starts a worker for the code, unless one is idle, and keeps it. This checks whether the code can be loaded.
     ///
-    /// If no worker has loaded the code.
-    /// When there is no worker that has loaded the code.
+    /// If no worker has loaded the code. When there is no worker that has loaded the code.
     pub async fn load(&self, code: &Arc<FunctionCode>) -> Result<(), RunError> {
         let deadline = Instant::now() + code.limits.time_limit;
         let visit = self.workers.acquire_call(code, deadline).await?;

@@ -1,8 +1,8 @@
 //! Refuses requests that a web page caused a browser to send.
 //!
-//! A page can point its own name at 127.0.0.1 and talk to any server there ("DNS rebinding").
-//! MCP requires servers to check `Origin` (2026-07-28, basic/transports/streamable-http, security); the `Host` header
-//! reveals the rebound name even if the browser sends no origin.
+//! A page can point its own name at 127.0.0.1 and talk to any server there ("DNS rebinding"). MCP requires servers to
+//! check `Origin` (2026-07-28, basic/transports/streamable-http, security); the `Host` header reveals the rebound name
+//! even if the browser sends no origin.
 
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,

@@ -31,8 +31,7 @@ impl ClusterConfig {
     ///
     /// # Errors
     /// If the configuration is missing or invalid. Credentials from a program are refused: the gateway starts no
-    /// programs
-    /// without a supervisor.
+    /// programs without a supervisor.
     pub async fn client(&self) -> Result<Client, OperatorError> {
         let mut config = self.config().await?;
         if config.auth_info.exec.is_some() || config.auth_info.auth_provider.is_some() {

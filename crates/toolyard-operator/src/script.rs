@@ -1,8 +1,7 @@
 //! Scripts in pods.
 //!
 //! [`pod()`] builds the pod of a script, and [`PodRunner`] creates it, waits for its end, reads the output and deletes
-//! it.
-//! In suggested reading order: [`options`], [`pod`](mod@pod), [`runner`].
+//! it. In suggested reading order: [`options`], [`pod`](mod@pod), [`runner`].
 
 mod cleaner;
 mod observer;

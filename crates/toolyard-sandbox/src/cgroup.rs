@@ -2,10 +2,8 @@
 //! controllers in one and some in the other.
 //!
 //! Creating and joining a new group takes tens of milliseconds, so groups are reused: a [`CgroupSlot`] has the groups
-//! of
-//! one sandbox, and [`CgroupPool`] leases slots repeatedly. Groups are children of the gateway's own group and are
-//! named
-//! after the gateway's process, so that a later gateway can recognise those of a dead one.
+//! of one sandbox, and [`CgroupPool`] leases slots repeatedly. Groups are children of the gateway's own group and are
+//! named after the gateway's process, so that a later gateway can recognise those of a dead one.
 
 mod parents;
 mod slot;

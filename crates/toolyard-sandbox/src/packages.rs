@@ -99,8 +99,8 @@ impl PackageOptions {
 }
 
 /// Returns the default folder: in the user's cache folder (XDG Base Directory Specification), or in that of the
-/// service.
-/// Root uses the system's cache folder, because other users, such as those of sandboxes, cannot enter root's home.
+/// service. Root uses the system's cache folder, because other users, such as those of sandboxes, cannot enter root's
+/// home.
 #[must_use]
 pub fn default_folder() -> PathBuf {
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
@@ -143,8 +143,7 @@ struct InstallContext {
 
 impl PackageInstaller {
     /// Opens a cache in a folder, which is created on first use. In a Tokio runtime, a task removes unfinished folders
-    /// of
-    /// dead gateways.
+    /// of dead gateways.
     #[must_use]
     pub fn new(options: PackageOptions) -> Self {
         let cache = EnvironmentCache::new(options.folder.clone());

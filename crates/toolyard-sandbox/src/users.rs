@@ -103,8 +103,7 @@ pub(crate) struct UserLease {
 
 impl UserAllocator {
     /// Detects the available users. `range` applies to gateways that run as root; others use the range of
-    /// `/etc/subuid`.
-    /// `runtime` is the folder of the claims.
+    /// `/etc/subuid`. `runtime` is the folder of the claims.
     pub(crate) fn find(range: UidRange, runtime: &Path) -> Self {
         let is_root = geteuid().is_root();
         let own = if is_root { id_map::check(range).map(|()| (range, range)) } else { subordinate::ranges() };

@@ -2,8 +2,7 @@
 //! faster than the interval exceeds the limit for a moment, up to the limit of each process.
 //!
 //! It counts the resident memory of the processes, and for each socket the size of its buffers. Other kernel memory of
-//! a
-//! sandbox shows only in the available memory of the machine ([`MemoryWatch`]).
+//! a sandbox shows only in the available memory of the machine ([`MemoryWatch`]).
 
 use std::collections::{HashMap, HashSet};
 use std::fs;

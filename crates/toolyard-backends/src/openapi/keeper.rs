@@ -103,8 +103,7 @@ impl DescriptionKeeper {
     }
 
     /// Refuses a description with new servers: the manifest's credentials go only to those of the first description, as
-    /// a
-    /// later one may have another author.
+    /// a later one may have another author.
     fn check_servers(&mut self, description: &ServiceDescription) -> Result<(), RefreshError> {
         let own = self.reader.origin();
         let mut origins: BTreeSet<String> = description.origins().collect();

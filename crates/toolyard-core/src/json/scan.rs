@@ -230,8 +230,7 @@ impl<'a> JsonLexer<'a> {
 }
 
 /// Returns the length of the part of a string up to a quote, a backslash or a control character. Eight bytes are
-/// examined at a
-/// time, because most of the relayed data is text.
+/// examined at a time, because most of the relayed data is text.
 fn plain_length(text: &[u8]) -> usize {
     const ONES: u64 = u64::from_ne_bytes([0x01; 8]);
     const HIGHS: u64 = u64::from_ne_bytes([0x80; 8]);

@@ -20,8 +20,7 @@ pub(super) fn write_quoted(text: &str, out: &mut Vec<u8>) {
 }
 
 /// Returns the content of a validated JSON string; `None` for other values. Unpaired surrogates, which Unicode text
-/// cannot
-/// contain, become U+FFFD.
+/// cannot contain, become U+FFFD.
 pub(super) fn unquote(json: &[u8]) -> Option<Cow<'_, str>> {
     let inner = json.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
     let inner = std::str::from_utf8(inner).ok()?;

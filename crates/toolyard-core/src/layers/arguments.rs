@@ -12,8 +12,7 @@ use crate::schema::ValidationBudget;
 use crate::tool::Tool;
 
 /// Refuses arguments that do not match the schema. The text of the arguments is passed on unchanged; a typed value
-/// exists for
-/// validation only.
+/// exists for validation only.
 ///
 /// Most validations take microseconds and run at once. A longer one starts again in the background, and ends with its
 /// call.

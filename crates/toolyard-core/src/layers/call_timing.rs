@@ -19,8 +19,7 @@ pub trait CallObserver: Send + Sync {
     /// Reports the beginning of a call. The returned value receives its end, whichever way the call ends.
     ///
     /// `call` is passed on after this, so [`Call::meta`] can be given a trace context. Observers run in order, and
-    /// later ones see
-    /// the changes of earlier ones.
+    /// later ones see the changes of earlier ones.
     fn begin<'a>(&'a self, call: &mut Call, entry: &'a RegistryEntry) -> Box<dyn ObservedCall + 'a>;
 
     /// Reports a call of an unknown entry. Its name is the caller's invention: do not use it as a label or a file name.

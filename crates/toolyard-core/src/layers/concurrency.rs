@@ -15,8 +15,7 @@ use crate::json::Json;
 use crate::registry::CallLimits;
 
 /// Lets a call pass two gates: its handler's, so that one slow server does not use up all permits, and the gateway's.
-/// While
-/// a client is asked its call releases the permits, because people may take any time to answer.
+/// While a client is asked its call releases the permits, because people may take any time to answer.
 pub struct ConcurrencyLimit {
     gateway: Arc<CallGate>,
 }

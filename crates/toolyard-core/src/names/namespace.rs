@@ -1,8 +1,7 @@
 //! Names that look like those of another handler.
 //!
 //! `{handler}_{tool}` is the form of prefixed names. A tool `good_echo` beside a handler `good` would be taken for one
-//! of
-//! `good` by models and people.
+//! of `good` by models and people.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,8 +1,7 @@
 //! URIs that name their handler.
 //!
 //! If two servers have the same URI, the second one's is published with its handler in the scheme: `file:///a` of
-//! `docs` is
-//! `docs+file:///a`. It stays a valid URI, and is resolved without a table.
+//! `docs` is `docs+file:///a`. It stays a valid URI, and is resolved without a table.
 
 use super::legal::hash;
 

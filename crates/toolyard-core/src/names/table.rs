@@ -184,8 +184,7 @@ impl NameTable {
             return legal.into();
         }
         // Different names may have the same legal form, which the hash distinguishes. If the hashed form is taken too,
-        // the
-        // next hash is tried.
+        // the next hash is tried.
         let hashed = (0..).map(|attempt| with_hash(&legal, &format!("{full}{}", "#".repeat(attempt))));
         hashed.into_iter().find(|name| self.is_free(name)).unwrap_or(legal).into()
     }

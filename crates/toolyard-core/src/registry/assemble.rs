@@ -12,10 +12,8 @@ use crate::tool::Tool;
 
 impl Registry {
     /// Publishes the catalogs of all handlers under unique names, with overrides. Of two items of one handler with the
-    /// same name
-    /// the first one counts. Items of an unavailable handler are not listed, but found: callers that know their names
-    /// are told
-    /// that they are unavailable, not that they do not exist.
+    /// same name the first one counts. Items of an unavailable handler are not listed, but found: callers that know
+    /// their names are told that they are unavailable, not that they do not exist.
     ///
     /// `parts` are the handlers in the order of the manifest. `names` is kept from one assembly to the next: see
     /// [`NameRegistry::forget`] for removed handlers.

@@ -15,12 +15,10 @@ pub struct DisclosurePolicy {
     /// Tools that are always advertised.
     pub pinned: Vec<ScopePattern>,
     /// Own names of the tools that find and call others. A caller without one of them sees every tool, because it could
-    /// not find
-    /// the rest. Empty: tools are found in the list only.
+    /// not find the rest. Empty: tools are found in the list only.
     pub finders: Vec<Arc<str>>,
     /// Own name of the tool that reads large results in chunks. Its callers see no output schema of tools whose results
-    /// are
-    /// [stored](crate::overrides::ChunkingPolicy::structured). `None`: no results are stored.
+    /// are [stored](crate::overrides::ChunkingPolicy::structured). `None`: no results are stored.
     pub reader: Option<Arc<str>>,
 }
 

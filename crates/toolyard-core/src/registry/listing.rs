@@ -7,8 +7,7 @@ use crate::json::Json;
 use crate::tokens;
 
 /// Entries in the order of the manifest and of their servers, each with its published definition, and all of them
-/// encoded as
-/// one text.
+/// encoded as one text.
 #[derive(Clone)]
 pub struct EncodedListing {
     pub(super) entries: Vec<Arc<RegistryEntry>>,

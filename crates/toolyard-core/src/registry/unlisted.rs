@@ -1,6 +1,5 @@
 //! Resources that neither a list nor a template contains. Servers may have them (2025-11-25, server/resources), and
-//! mention
-//! them in results of tools.
+//! mention them in results of tools.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -63,8 +62,7 @@ impl UnlistedResources {
     }
 
     /// Returns the handler that a URI must mean: the one that it names, the only candidate, or the only one with
-    /// resources of
-    /// the same origin.
+    /// resources of the same origin.
     pub(super) fn find(&self, uri: &str) -> Option<&Arc<RegistryEntry>> {
         let exists = |entry: &&Arc<RegistryEntry>| {
             self.scope.as_ref().is_none_or(|scope| scope.allows_name(&entry.handler.name, uri))

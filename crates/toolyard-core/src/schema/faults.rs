@@ -60,8 +60,7 @@ impl Write for FaultText {
 }
 
 /// Writes a fault with its location. Of several alternatives the closest one is reported: that none of them matches
-/// would
-/// help no caller.
+/// would help no caller.
 fn name(error: &ValidationError<'_>, text: &mut FaultText, left: &mut usize) {
     let (ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context }) =
         error.kind()

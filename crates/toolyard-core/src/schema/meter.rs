@@ -1,10 +1,8 @@
 //! A budget of steps that ends work beyond it.
 //!
 //! A validator is a tree of recursive functions without a way out, so it is ended by an unwinding of the stack that
-//! begins in
-//! [`StepMeter::spend`] and is caught in [`StepMeter::run`]. The unwinding reaches no panic hook, and only the
-//! validator outlives
-//! it, which has no state between checks.
+//! begins in [`StepMeter::spend`] and is caught in [`StepMeter::run`]. The unwinding reaches no panic hook, and only
+//! the validator outlives it, which has no state between checks.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

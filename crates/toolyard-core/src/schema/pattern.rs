@@ -1,8 +1,7 @@
 //! The size of regular expressions, computed before an engine builds them.
 
 /// Maximum of [`PatternSize::states`]: an engine takes about 100 bytes for each, and in the worst case visits each of
-/// them at
-/// every byte of a string.
+/// them at every byte of a string.
 pub(super) const MAX_STATES: u64 = 10_000;
 
 /// Weight of a Unicode property such as `\p{L}`: hundreds of ranges.

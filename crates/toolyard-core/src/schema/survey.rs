@@ -1,9 +1,8 @@
 //! An upper bound on the cost of a schema, computed without compiling it.
 //!
 //! A validator spends a step of its [`StepMeter`](super::meter::StepMeter) at every access to a value. The survey
-//! covers work
-//! without an access: compilation, and branches (`anyOf`, `$ref` and so on) that end in `true` or `false`. Both can be
-//! exponential in the size of a malicious schema.
+//! covers work without an access: compilation, and branches (`anyOf`, `$ref` and so on) that end in `true` or `false`.
+//! Both can be exponential in the size of a malicious schema.
 
 use std::collections::{HashMap, HashSet};
 

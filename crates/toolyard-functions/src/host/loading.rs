@@ -19,8 +19,7 @@ use crate::version::{FunctionVersion, VersionSelector};
 
 impl FunctionHost {
     /// Returns the selected version of a function, ready to run. A loaded version needs no access to the store; an
-    /// unknown
-    /// function or version is looked up there, at a limited rate.
+    /// unknown function or version is looked up there, at a limited rate.
     ///
     /// # Errors
     /// If there is none, or it cannot be loaded: packages, a host variable or a part is missing, or a part is damaged.

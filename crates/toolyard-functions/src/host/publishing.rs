@@ -281,8 +281,7 @@ impl FunctionHost {
     }
 
     /// Deletes a function, its draft, or one of its versions. Running calls continue. A function with an unreadable
-    /// record
-    /// can be deleted as a whole.
+    /// record can be deleted as a whole.
     ///
     /// # Errors
     /// If there is no such object, or the store fails.

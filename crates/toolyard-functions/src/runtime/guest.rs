@@ -1,6 +1,5 @@
 //! A worker in our own binary for JavaScript and Lua. It handles one call after the other, each in a new state. It has
-//! no
-//! secrets except for those of its function, opens no files, and ends with its standard input.
+//! no secrets except for those of its function, opens no files, and ends with its standard input.
 //!
 //! The engines enforce limits with good messages. The host enforces them by killing the worker.
 

@@ -1,10 +1,9 @@
 //! Pool of workers: queues of calls, and idle workers.
 //!
 //! Two fair queues enforce two limits: the number of concurrent calls of one version, and the total number of workers.
-//! One
-//! version uses at most half of the workers, so that slow calls of one version do not block all others. If the total is
-//! reached, the worker of any version that has been idle longest is stopped; while a call waits for a permit, workers
-//! that become free are stopped, too.
+//! One version uses at most half of the workers, so that slow calls of one version do not block all others. If the
+//! total is reached, the worker of any version that has been idle longest is stopped; while a call waits for a permit,
+//! workers that become free are stopped, too.
 
 mod state;
 

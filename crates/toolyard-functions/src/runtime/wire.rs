@@ -1,12 +1,10 @@
 //! Messages between host and worker: lines of JSON. A call and its answer have a second line with the event or the
-//! answer
-//! itself, which needs no parsing in between.
+//! answer itself, which needs no parsing in between.
 
 use serde::{Deserialize, Serialize};
 
 /// Maximum length of a line other than an answer, in bytes: output grows when it is escaped as JSON, and requests have
-/// a
-/// body.
+/// a body.
 pub(crate) const MAX_LINE_BYTES: usize = 16 << 20;
 
 /// Maximum length of an error text, in bytes, even if answers may be longer.

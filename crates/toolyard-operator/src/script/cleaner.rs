@@ -19,8 +19,7 @@ use super::pod::selector;
 use crate::error::{ErrorCause, OperatorError};
 
 /// Delays between the attempts to delete a pod, in seconds. After the last one the pod is left to the sweep for
-/// orphans;
-/// its deadline ends it in any case.
+/// orphans; its deadline ends it in any case.
 const RETRY_DELAYS: [u64; 5] = [1, 2, 4, 8, 16];
 
 /// Interval of sweeps for orphaned pods.

@@ -40,8 +40,7 @@ impl<'a> PodObserver<'a> {
     }
 
     /// Returns the next state of the pod, which may equal the previous one; `None` if there is no such pod. Waits while
-    /// the
-    /// cluster does not respond.
+    /// the cluster does not respond.
     ///
     /// # Errors
     /// If the cluster denies access to the pod.

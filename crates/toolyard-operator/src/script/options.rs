@@ -5,8 +5,7 @@ use std::time::Duration;
 use crate::error::OperatorError;
 
 /// Options of script pods. Quantities are in the notation of Kubernetes (`500m`, `256Mi`); the cluster validates them,
-/// see
-/// [`PodRunner::check`](crate::PodRunner::check).
+/// see [`PodRunner::check`](crate::PodRunner::check).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PodOptions {
     /// Namespace of the pods, reserved for them: its policies and quota are made for scripts.
@@ -16,8 +15,7 @@ pub struct PodOptions {
     /// Label with the id of the call. Characters other than letters, digits, `.`, `_` and `-` become `-`.
     pub call_label: String,
     /// Name of the gateway, a value of the label `toolyard.dev/gateway`. Gateways with the same name clean up each
-    /// other's
-    /// pods.
+    /// other's pods.
     pub gateway: String,
     /// Image with Python 3 as `python`, with `ctypes`, and with `pip` if packages are used.
     pub image: String,
@@ -38,8 +36,7 @@ pub struct PodOptions {
     /// True if scripts may use the network. Otherwise they cannot open sockets, independent of network policies.
     pub allow_network: bool,
     /// Package index, as pip's option `--index-url`. Default: that of pip. It is visible in pods, so it must not
-    /// contain a
-    /// password.
+    /// contain a password.
     pub package_index: Option<String>,
     /// True if packages without a wheel may be built, which runs their code in the pod.
     pub build_from_source: bool,

@@ -43,8 +43,7 @@ pub(crate) struct ScriptEnding {
 const KILLED_STATUS: i32 = 137;
 
 /// Reasons that waiting does not resolve. `ErrImagePull` is not among them: it is retried, and becomes
-/// `ImagePullBackOff`
-/// after another failure.
+/// `ImagePullBackOff` after another failure.
 const PERMANENT_WAIT_REASONS: [&str; 9] = [
     "CreateContainerConfigError",
     "CreateContainerError",

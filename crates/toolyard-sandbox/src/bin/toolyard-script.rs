@@ -1,6 +1,5 @@
 //! Runs scripts one after the other and prints their results as JSON. The request is JSON on standard input. The tests
-//! of
-//! this crate start it as different users, which a test itself cannot become.
+//! of this crate start it as different users, which a test itself cannot become.
 
 use std::io::{Read, Write};
 use std::path::PathBuf;

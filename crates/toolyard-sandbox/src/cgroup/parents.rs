@@ -45,8 +45,7 @@ impl CgroupSources {
 
 impl CgroupParents {
     /// Finds the parent groups and tests whether groups can be created there. `root` replaces the gateway's own group:
-    /// a
-    /// path in the hierarchy, or a path relative to the gateway's own group.
+    /// a path in the hierarchy, or a path relative to the gateway's own group.
     pub(crate) fn find(sources: &CgroupSources, root: Option<&Path>) -> Self {
         let find = |controller| {
             let place = find_parent(sources, controller, root)?;
@@ -170,8 +169,7 @@ fn check_creation(place: &CgroupParent, controller: CgroupController) -> io::Res
 }
 
 /// Enables a controller for the children of a group. A group with processes cannot do so, except the root group, so
-/// this
-/// process moves to a child first.
+/// this process moves to a child first.
 fn enable_controller(folder: &Path, controller: CgroupController) -> io::Result<()> {
     let control = folder.join("cgroup.subtree_control");
     if words(&control).iter().any(|word| word == controller.name()) {

@@ -97,8 +97,7 @@ impl CgroupSlot {
     }
 
     /// Memory in use, including kernel memory. Excludes inactive file cache, which the kernel frees when needed and
-    /// which
-    /// may belong to a previous sandbox.
+    /// which may belong to a previous sandbox.
     pub(crate) fn memory_bytes(&self) -> Option<u64> {
         let ControllerGroup { folder, is_v2: unified } = self.memory.as_ref()?;
         let (file, cache) = if *unified {

@@ -1,6 +1,6 @@
 //! Stream of installed files from a sandbox: for each a length, a header in JSON, and the content; a length of zero
-//! ends
-//! the stream. The sandbox is not trusted: only regular files with paths inside the folder are accepted, within limits.
+//! ends the stream. The sandbox is not trusted: only regular files with paths inside the folder are accepted, within
+//! limits.
 
 use std::fs::{self, FileTimes, OpenOptions, Permissions};
 use std::io::{self, Read, Write};

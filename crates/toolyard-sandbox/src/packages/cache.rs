@@ -1,10 +1,8 @@
 //! The folders of the cache.
 //!
 //! `DIGEST/packages` has the installed packages, and users in any process hold a shared lock on `DIGEST/lock`. An
-//! unlocked
-//! folder may be removed: it is renamed first, so that no process finds a part of it. An installation writes to a
-//! folder of
-//! another name, which is renamed to `DIGEST` at the end.
+//! unlocked folder may be removed: it is renamed first, so that no process finds a part of it. An installation writes
+//! to a folder of another name, which is renamed to `DIGEST` at the end.
 
 use std::fs::{self, File, FileTimes};
 use std::io;
@@ -233,8 +231,7 @@ fn is_unfinished(entry: &fs::DirEntry) -> bool {
 }
 
 /// True if a folder has had no lock file for long: its gateway ended before it created the file, or while it removed
-/// the
-/// folder.
+/// the folder.
 fn is_leftover(folder: &Path) -> bool {
     let changed = fs::metadata(folder).and_then(|found| found.modified()).ok();
     let age = changed.and_then(|changed| changed.elapsed().ok());

@@ -1,6 +1,5 @@
 //! Command lines of the two programs that install packages in a sandbox. The sandbox, its network and the handling of
-//! the
-//! files are the same for both.
+//! the files are the same for both.
 
 use std::fs;
 use std::io;

@@ -1,6 +1,5 @@
 //! Checks of the installed files before any worker reads them: each file must be listed with its digest in the `RECORD`
-//! of
-//! a package from the index, and none may run code at the start of an interpreter.
+//! of a package from the index, and none may run code at the start of an interpreter.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -1,6 +1,5 @@
 //! HTTP proxy on a Unix socket: the only network of an installer. It reaches the package index and the hosts of its
-//! files.
-//! TLS connections are tunnelled; requests without TLS are parsed one by one.
+//! files. TLS connections are tunnelled; requests without TLS are parsed one by one.
 
 mod request;
 

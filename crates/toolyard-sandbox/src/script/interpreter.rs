@@ -17,10 +17,8 @@ pub(crate) struct PythonInterpreter {
 }
 
 /// Returns the interpreter that sandboxed programs find under this name: a path is unchanged, and a bare name is
-/// searched
-/// in the folders of the system, which may differ from the gateway's own `PATH`. Packages for scripts are installed
-/// with
-/// it.
+/// searched in the folders of the system, which may differ from the gateway's own `PATH`. Packages for scripts are
+/// installed with it.
 #[must_use]
 pub fn interpreter(python: &Path) -> PathBuf {
     if python.components().count() != 1 {

@@ -1,6 +1,5 @@
 //! Attacks of a program and their expected results. Each is a few lines of Python after `prelude.py`, in which
-//! `attempt`
-//! prints `ESCAPED` if the attack does not fail.
+//! `attempt` prints `ESCAPED` if the attack does not fail.
 
 pub(crate) mod host;
 

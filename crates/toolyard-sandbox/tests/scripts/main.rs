@@ -1,6 +1,5 @@
 //! Python scripts on this machine, as root and as ordinary users. The tests switch users with `setpriv`, so they must
-//! run
-//! as root.
+//! run as root.
 
 #![expect(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 

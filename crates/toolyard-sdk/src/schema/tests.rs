@@ -125,8 +125,7 @@ fn other_types_become_objects() {
 #[serde(rename_all = "lowercase")]
 enum State {
     Lost,
-    /// It is
-    /// there.
+    /// It is there.
     Found,
     /// It was there.
     Gone,

@@ -1,7 +1,7 @@
 //! The REST API: calls of tools, and operations.
 //!
 //! A route is in the group of the callers that may use it (`groups`), and the layer of the group refuses all others
-//! before its handler runs. A new endpoint is one line in [`route_groups`], a function, and its description in
+//! before its handler runs. A new endpoint is one line in `route_groups`, a function, and its description in
 //! `schema/openapi.json`, which is served.
 //!
 //! | group | scopes | routes |

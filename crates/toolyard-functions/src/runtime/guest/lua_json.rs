@@ -1,6 +1,5 @@
 //! JSON in Lua. Arrays have a metatable, so that an empty one differs from an empty object, and `null` is a special
-//! value,
-//! because tables cannot contain nil.
+//! value, because tables cannot contain nil.
 
 use std::fmt;
 

@@ -76,8 +76,7 @@ impl PoolState {
     }
 
     /// Removes and returns expired workers, and those that have ended or are stuck. Also returns the versions whose
-    /// workers
-    /// are to be replaced.
+    /// workers are to be replaced.
     pub(super) fn take_expired(
         &mut self,
         idle_time: Duration,

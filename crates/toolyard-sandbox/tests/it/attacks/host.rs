@@ -3,8 +3,7 @@
 use super::{Attack, attack};
 
 /// Attacks on processes, sockets and files of the gateway; the sandbox of an ordinary user without a separate uid has
-/// the
-/// same owner.
+/// the same owner.
 pub(crate) const OTHERS: [Attack; 17] = [
     attack(
         "prlimit on the process above",
