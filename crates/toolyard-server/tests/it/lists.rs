@@ -119,15 +119,18 @@ async fn only_the_changed_list_is_requested_again() {
             let mut registry = running.gateway().watch();
             registry.mark_unchanged();
             let (_, member) = LISTS.into_iter().find(|(list, _)| *list == method).unwrap();
-            let item = r#"{"name":"new","uri":"u:new","uriTemplate":"t:new"}"#;
+            // A text of its own, which no earlier step has published.
+            let item = format!(r#"{{"name":"{member}","uri":"u:{member}","uriTemplate":"t:{member}"}}"#);
             servers[1].set(method, &format!(r#""{member}":[{item}]"#));
             servers[1].say(notification, "{}");
-            registry.changed().await.unwrap();
-            assert!(all_lists(&running).await.contains(item), "{notification}");
+            while !all_lists(&running).await.contains(&item) {
+                registry.changed().await.unwrap();
+            }
             let mut expected = before;
             for (count, more) in expected[1].iter_mut().zip(more) {
                 *count += more;
             }
+            upstreams[1].saw(|log| list_requests(log) == expected[1], |_| ()).await;
             let after = upstreams.each_ref().map(|upstream| upstream.now(list_requests));
             assert_eq!(after, expected, "{era:?} {notification}");
         }
