@@ -160,13 +160,11 @@ async fn unread_answers_of_one_key_do_not_block_other_keys_at_a_stdio_server() {
         tokio::io::AsyncWriteExt::write_all(&mut stream, &request("big", &greedy)).await.unwrap();
         unread.push(stream);
     }
-    // This call waits behind the other answers in the same pipe.
-    let started_at = std::time::Instant::now();
+    // These calls wait behind the other answers in the same pipe. If those waited for their readers, they would time out.
     for _ in 0..5 {
         let echo = ask(running.address(), &request("echo", &other)).await;
         assert!(echo.body.contains(r#""hi""#), "{}", echo.body);
     }
-    assert!(started_at.elapsed() < std::time::Duration::from_secs(20), "{:?}", started_at.elapsed());
     let refused = ask(running.address(), &request("big", &greedy)).await;
     let beginning = &refused.body[..refused.body.len().min(300)];
     assert!(refused.body.contains("limits.bytesInFlight"), "{beginning}");
