@@ -8,9 +8,10 @@ use std::sync::mpsc;
 use serde_json::json;
 use tempfile::TempDir;
 use toolyard_manifest::{Manifest, ProcessSettings, load_with};
+use toolyard_testing::peers;
+use toolyard_testing::wait::eventually;
 
 use crate::support::gateway::{TestGateway, toolyard};
-use crate::support::{eventually, peers};
 
 fn examples() -> Vec<PathBuf> {
     let files = std::fs::read_dir(peers::root().join("examples")).unwrap();

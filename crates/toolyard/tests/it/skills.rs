@@ -9,8 +9,7 @@ use toolyard_agent::skills::{
 };
 use toolyard_core::store::Store;
 use toolyard_store::{DatabaseLocation, PostgresUrl, StoreOptions};
-
-use crate::support::postgres::PostgresServer;
+use toolyard_testing::postgres::PostgresServer;
 
 const LIMITS: SkillLimits = SkillLimits { skills: 20, bytes: 700_000, content_bytes: 200_000 };
 

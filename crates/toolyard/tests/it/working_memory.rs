@@ -7,8 +7,7 @@ use futures_util::future::join_all;
 use toolyard_agent::memory::{FullKey, MemoryError, MemoryLimits, MemoryNamespace, NewEntry, WorkingMemory};
 use toolyard_core::store::Store;
 use toolyard_store::{DatabaseLocation, PostgresUrl, StoreOptions};
-
-use crate::support::postgres::PostgresServer;
+use toolyard_testing::postgres::PostgresServer;
 
 const LIMITS: MemoryLimits = MemoryLimits {
     entries: 20,

@@ -10,10 +10,10 @@ use std::thread;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use toolyard_testing::process::{ProgramResult, run};
 
 use super::terminal::at_terminal;
 use crate::support::gateway::toolyard;
-use crate::support::process::{ProgramResult, run};
 
 const SHOP: &str = "
 openapi: 3.0.3
