@@ -3,6 +3,7 @@
 //!
 //! - [`wait`]: waiting for conditions;
 //! - [`process`], [`process_tree`]: child processes, and all processes that come of one program;
+//! - [`users`]: commands that run as other users;
 //! - [`peers`]: third-party programs and servers;
 //! - [`scripted_server`]: an MCP server on stdio that follows a script;
 //! - [`manifest`], [`messages`]: manifests of a gateway, and JSON-RPC messages of clients;
@@ -24,4 +25,5 @@ pub mod postgres;
 pub mod process;
 pub mod process_tree;
 pub mod scripted_server;
+pub mod users;
 pub mod wait;
