@@ -9,6 +9,9 @@
 //! - [`manifest`], [`messages`]: manifests of a gateway, and JSON-RPC messages of clients;
 //! - [`postgres`]: a PostgreSQL server;
 //! - [`http`]: HTTP requests of tests that block;
+//! - [`line_pipe`]: a client on a pipe;
+//! - [`wire_client`], [`upstream`]: MCP clients and servers on HTTP that send exactly the bytes that a test specifies,
+//!   and [`http1`], [`json`], the parsers of such peers. A library would repair, reorder or refuse what tests check.
 
 #![expect(
     clippy::disallowed_methods,
@@ -18,6 +21,9 @@
 )]
 
 pub mod http;
+pub mod http1;
+pub mod json;
+pub mod line_pipe;
 pub mod manifest;
 pub mod messages;
 pub mod peers;
@@ -25,5 +31,7 @@ pub mod postgres;
 pub mod process;
 pub mod process_tree;
 pub mod scripted_server;
+pub mod upstream;
 pub mod users;
 pub mod wait;
+pub mod wire_client;

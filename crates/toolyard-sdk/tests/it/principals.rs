@@ -3,8 +3,7 @@
 use std::net::SocketAddr;
 
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use toolyard_net::listener::{self, ListenerLimits};
 use toolyard_net::workers::WorkerPool;
@@ -16,6 +15,7 @@ use toolyard_sdk::{
     Context, ElicitRequest, ElicitResult, HttpPrincipal, InputRequired, JsonSchema, Server, ToolFailure,
     ToolReply,
 };
+use toolyard_testing::wire_client::WireConnection;
 
 use crate::support::Peer;
 
@@ -90,17 +90,15 @@ async fn call(address: SocketAddr, user: Option<&str>, tool: &str, more: Value) 
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
     let user = user.map(|user| format!("X-User: {user}\r\n")).unwrap_or_default();
     let head = format!(
-        "POST /api/mcp HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Type: application/json\r\n\
+        "POST /api/mcp HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
          Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\n\
          Mcp-Name: {tool}\r\n{user}Content-Length: {}\r\n\r\n",
         body.len()
     );
-    let mut stream = TcpStream::connect(address).await.unwrap();
-    stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
-    serde_json::from_str(body).unwrap_or_else(|_| panic!("{answer}"))
+    let mut connection = WireConnection::open(address).await;
+    connection.send(format!("{head}{body}").as_bytes()).await;
+    let answer = connection.response().await.unwrap();
+    serde_json::from_str(&answer.body).unwrap_or_else(|_| panic!("{answer:?}"))
 }
 
 #[tokio::test]
