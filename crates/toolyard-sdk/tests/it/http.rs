@@ -9,6 +9,8 @@ use toolyard_sdk::client::Client;
 use toolyard_sdk::{Error, Server, ServerOptions};
 use toolyard_testing::wire_client::WireConnection;
 
+use crate::support::serve_routes;
+
 fn server() -> Server {
     Server::new("door", "1.0.0").tool("open", "Opens the door.", || "open").unwrap()
 }
@@ -53,23 +55,7 @@ async fn router_is_nested_in_another_application() {
     let server = server();
     let handle = server.handle();
     let app = axum::Router::new().nest("/tools/door", server.into_router());
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let limits = ServerOptions::default();
-    let limits = toolyard_net::listener::ListenerLimits {
-        connections: limits.connections,
-        connections_per_address: limits.connections,
-        health_path: None,
-        head_bytes: 8 << 10,
-        head_time: limits.drain,
-        write_time: limits.drain,
-        drain_time: limits.drain,
-    };
-    let workers = toolyard_net::workers::WorkerPool::start(1).unwrap();
-    let serving = tokio::spawn(async move {
-        toolyard_net::listener::serve(vec![listener.into()], app, limits, &workers, std::future::pending())
-            .await;
-    });
+    let (address, serving) = serve_routes(app, std::future::pending()).await;
     let client = Client::connect(&format!("http://{address}/tools/door/mcp")).await.unwrap();
     assert_eq!(client.call::<_, String>("open", &json!({})).await.unwrap(), "open");
     let mut stream = get(address, "/tools/door/sse").await.stream().await;

@@ -3,10 +3,7 @@
 use std::net::SocketAddr;
 
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
-use toolyard_net::listener::{self, ListenerLimits};
-use toolyard_net::workers::WorkerPool;
 use toolyard_sdk::axum::Router;
 use toolyard_sdk::axum::extract::Request;
 use toolyard_sdk::axum::middleware::{Next, from_fn};
@@ -17,7 +14,7 @@ use toolyard_sdk::{
 };
 use toolyard_testing::wire_client::WireConnection;
 
-use crate::support::Peer;
+use crate::support::{Peer, serve_routes};
 
 #[derive(Clone)]
 struct Tenant(&'static str);
@@ -61,23 +58,7 @@ fn server() -> Server {
 
 async fn serve() -> (SocketAddr, JoinHandle<()>) {
     let app = Router::new().nest("/api", server().into_router()).layer(from_fn(authenticate));
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let hour = std::time::Duration::from_secs(3600);
-    let limits = ListenerLimits {
-        connections: 100,
-        connections_per_address: 100,
-        health_path: None,
-        head_bytes: 8 << 10,
-        head_time: hour,
-        write_time: hour,
-        drain_time: hour,
-    };
-    let workers = WorkerPool::start(1).unwrap();
-    let serving = tokio::spawn(async move {
-        listener::serve(vec![listener.into()], app, limits, &workers, std::future::pending()).await;
-    });
-    (address, serving)
+    serve_routes(app, std::future::pending()).await
 }
 
 /// Calls a tool as this user in revision 2026-07-28, and returns the response.

@@ -1,7 +1,14 @@
-//! A client on a pipe, with access to every message.
+//! A client on a pipe, with access to every message, and an application that serves routes.
+
+use std::net::SocketAddr;
+use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
+use toolyard_net::listener::{self, ListenerLimits};
+use toolyard_net::workers::WorkerPool;
+use toolyard_sdk::axum::Router;
 use toolyard_sdk::{Result, Server};
 use toolyard_testing::line_pipe::LinePipe;
 
@@ -93,6 +100,30 @@ impl Peer {
         drop(self.pipe);
         self.serving.await.unwrap()
     }
+}
+
+/// Serves routes on a free port until `stop` completes, as another application would, without limits of time.
+pub(crate) async fn serve_routes(
+    routes: Router,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> (SocketAddr, JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let hour = Duration::from_secs(3600);
+    let limits = ListenerLimits {
+        connections: 100,
+        connections_per_address: 100,
+        health_path: None,
+        head_bytes: 8 << 10,
+        head_time: hour,
+        write_time: hour,
+        drain_time: hour,
+    };
+    let workers = WorkerPool::start(1).unwrap();
+    let serving = tokio::spawn(async move {
+        listener::serve(vec![listener.into()], routes, limits, &workers, stop).await;
+    });
+    (address, serving)
 }
 
 /// The texts of a result in one line, marked if it is an error.
