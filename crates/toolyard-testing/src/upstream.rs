@@ -8,6 +8,7 @@ use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -249,6 +250,36 @@ impl TestUpstream {
     /// Returns the result of `read` for the current log.
     pub fn now<T>(&self, read: impl FnOnce(&RequestLog) -> T) -> T {
         read(&self.log.borrow())
+    }
+}
+
+/// A server with a thread of its own, for tests that block.
+pub struct BackgroundUpstream {
+    /// The server.
+    pub server: TestUpstream,
+    _runtime: Runtime,
+}
+
+impl BackgroundUpstream {
+    /// Starts a server on a free port.
+    pub fn start(script: impl ReplyScript) -> Self {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let server = {
+            let _context = runtime.enter();
+            TestUpstream::start(script)
+        };
+        Self { server, _runtime: runtime }
+    }
+
+    /// Returns the URL of a path, which begins with a slash.
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.server.address)
+    }
+
+    /// Returns the requests so far as text, in order of arrival.
+    pub fn requests(&self) -> Vec<String> {
+        self.server.now(|log| log.requests.iter().map(ReceivedRequest::text).collect())
     }
 }
 
