@@ -30,6 +30,7 @@ pub async fn until_async(what: &str, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
     while !holds() {
         assert!(start.elapsed() < LIMIT, "waited in vain: {what}");
-        tokio::time::sleep(Duration::from_millis(1)).await;
+        // As short as the timer allows: some tests act on what lasts for a moment.
+        tokio::time::sleep(Duration::from_micros(100)).await;
     }
 }
