@@ -16,7 +16,7 @@ use self::plain_words::TypeNames;
 
 /// Dependencies that each package of the workspace may have. A package without an entry may have `toolyard-core` only:
 /// siblings do not depend on each other; if one needs another's ability, the composition root adapts it.
-const ALLOWED_EDGES: [(&str, &[&str]); 18] = [
+const ALLOWED_EDGES: [(&str, &[&str]); 19] = [
     ("toolyard-core", &[]),
     ("toolyard-agent", &["toolyard-core", "toolyard-manifest", "toolyard-rank", "toolyard-sdk"]),
     ("toolyard-backends", &["toolyard-core", "toolyard-net", "toolyard-openapi"]),
@@ -61,7 +61,8 @@ const ALLOWED_EDGES: [(&str, &[&str]); 18] = [
             "toolyard-store",
         ],
     ),
-    ("xtask", &["toolyard-manifest", "xtask-support"]),
+    (TEST_SUPPORT, &[]),
+    ("xtask", &["xtask-support"]),
     ("xtask-arena", &["xtask-client", "xtask-support"]),
     ("xtask-bench", &["xtask-client", "xtask-support"]),
     ("xtask-client", &[]),
@@ -70,6 +71,9 @@ const ALLOWED_EDGES: [(&str, &[&str]); 18] = [
     ("xtask-retrieval", &["toolyard-rank", "xtask-support"]),
     ("xtask-support", &[]),
 ];
+
+/// Support for tests, which depends on no package of ours, and which the tests of every package may use.
+const TEST_SUPPORT: &str = "toolyard-testing";
 
 /// Maximum number of lines of a file; a longer one has more than one subject.
 const MAX_FILE_LINES: usize = 500;
@@ -149,18 +153,17 @@ fn metadata() -> anyhow::Result<Value> {
 }
 
 fn edge_problems(metadata: &Value) -> Vec<String> {
-    let names = |of: &Value| -> Vec<String> {
-        let items = of.as_array().into_iter().flatten();
-        items.filter_map(|item| item["name"].as_str().map(str::to_owned)).collect()
-    };
-    let ours = names(&metadata["packages"]);
+    let packages = metadata["packages"].as_array().map_or(&[][..], Vec::as_slice);
+    let is_ours = |name: &str| packages.iter().any(|package| package["name"] == name);
     let allowed = BTreeMap::from(ALLOWED_EDGES);
     let mut problems = Vec::new();
-    for package in metadata["packages"].as_array().into_iter().flatten() {
+    for package in packages {
         let from = package["name"].as_str().unwrap_or_default();
         let allowed = allowed.get(from).copied().unwrap_or(&["toolyard-core"]);
-        for to in names(&package["dependencies"]) {
-            if ours.contains(&to) && !allowed.contains(&to.as_str()) {
+        for dependency in package["dependencies"].as_array().into_iter().flatten() {
+            let to = dependency["name"].as_str().unwrap_or_default();
+            let is_test_support = to == TEST_SUPPORT && dependency["kind"] == "dev";
+            if is_ours(to) && !allowed.contains(&to) && !is_test_support {
                 problems.push(format!("{from} must not depend on {to}"));
             }
         }
@@ -229,6 +232,24 @@ mod tests {
             package("toolyard-mcp", "toolyard-net"),
         ]});
         assert_eq!(edge_problems(&metadata), ["toolyard-process must not depend on toolyard-net"]);
+    }
+
+    #[test]
+    fn test_support_is_for_tests_only() {
+        let package = |name: &str, kind: Option<&str>| serde_json::json!({ "name": name, "dependencies": [{ "name": TEST_SUPPORT, "kind": kind }] });
+        let metadata = serde_json::json!({ "packages": [
+            { "name": TEST_SUPPORT, "dependencies": [] },
+            package("toolyard-core", Some("dev")),
+            package("toolyard-net", None),
+            package("toolyard-store", Some("build")),
+        ]});
+        assert_eq!(
+            edge_problems(&metadata),
+            [
+                "toolyard-net must not depend on toolyard-testing",
+                "toolyard-store must not depend on toolyard-testing"
+            ]
+        );
     }
 
     #[test]

@@ -255,16 +255,9 @@ async fn dropped_call_closes_the_connection() {
     let backend = backend(options(&server.url()));
     tokio::select! {
         result = call(&backend) => panic!("{result:?}"),
-        () = until(|| !server.requests().is_empty()) => {}
+        _requests = server.wait_for(1) => {}
     }
     server.hung_up().await;
-}
-
-/// Waits for a condition.
-async fn until(condition: impl Fn() -> bool) {
-    while !condition() {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
 }
 
 #[tokio::test]

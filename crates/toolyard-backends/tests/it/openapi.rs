@@ -85,14 +85,6 @@ async fn becomes(backend: &OpenApiBackend, expected: &str) {
     backend.catalog().wait_for(|catalog| names(catalog)).await.unwrap();
 }
 
-/// Waits for `count` requests.
-async fn requests(server: &Server, count: usize) -> Vec<String> {
-    while server.requests().len() < count {
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-    server.requests()
-}
-
 async fn call(backend: &OpenApiBackend, tool: &str, arguments: &str) -> Result<String, ToolError> {
     match backend.call(Call::tool(tool, Json::parse(arguments.to_owned()).unwrap())).await? {
         Outcome::Done(output) => Ok(output.body.to_json().as_text().to_owned()),
@@ -160,11 +152,11 @@ async fn refresh_uses_conditional_requests() {
     let mut catalog = backend.catalog();
     catalog.mark_unchanged();
     backend.refresh();
-    requests(&server, 2).await;
+    server.wait_for(2).await;
     backend.refresh();
     becomes(&backend, "fetchPet").await;
     backend.refresh();
-    requests(&server, 4).await;
+    server.wait_for(4).await;
     let conditions: Vec<_> = request_summaries(&server)
         .into_iter()
         .map(|line| line.replace("GET /api/openapi.yaml", ""))
@@ -194,7 +186,7 @@ async fn tools_survive_a_failed_refresh() {
     let server = Server::start(&[document("", PETS), document("", "<html>"), OK.into()]).await;
     let backend = at(&server, |options| options.refresh = Some(Duration::from_millis(10)));
     assert_eq!(tools(&backend).await, "getPet");
-    requests(&server, 2).await;
+    server.wait_for(2).await;
     call(&backend, "getPet", r#"{"id": 1}"#).await.unwrap();
     assert_eq!(backend.catalog().borrow().phase, BackendPhase::Ready);
 }
@@ -210,7 +202,7 @@ async fn credentials_do_not_follow_a_description_to_another_server() {
     tools(&backend).await;
     backend.refresh();
     // A refused description is fetched again.
-    requests(&server, 3).await;
+    server.wait_for(3).await;
     call(&backend, "getPet", r#"{"id": 1}"#).await.unwrap();
     assert_eq!(request_summaries(&server)[3], "GET /pets/1 x-key: k");
 }

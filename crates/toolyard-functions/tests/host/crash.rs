@@ -1,17 +1,17 @@
 //! Consistency after a gateway is killed during publications. The gateway is this test binary.
 
-#![expect(clippy::disallowed_methods, reason = "what tests start are not the gateway's programs")]
 #![expect(clippy::print_stdout, reason = "it is how the child says what was acknowledged")]
 
 use std::io::{BufRead, BufReader};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Stdio};
 
 use tempfile::TempDir;
 use toolyard_functions::{FunctionHost, VersionBump, VersionSelector};
 use toolyard_store::open;
+use toolyard_testing::process::bound_to_thread;
 
 use crate::scripted::{host, project};
-use crate::server::PostgresServer;
+use toolyard_testing::postgres::PostgresServer;
 
 const PLACE: &str = "TOOLYARD_FUNCTIONS_PLACE";
 
@@ -53,8 +53,7 @@ async fn publish(host: &FunctionHost, writer: usize) {
 }
 
 fn start(place: &str) -> (Child, BufReader<ChildStdout>) {
-    let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "KILL", "--"]).arg(std::env::current_exe().unwrap());
+    let mut command = bound_to_thread(std::env::current_exe().unwrap());
     command.args(["--exact", "crash::main", "--ignored", "--nocapture"]).env(PLACE, place);
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
     let out = BufReader::new(child.stdout.take().unwrap());

@@ -9,7 +9,7 @@ use toolyard_functions::{FunctionError, FunctionHost, VersionBump, VersionSelect
 use toolyard_store::{DatabaseLocation, StoreOptions, open};
 
 use crate::scripted::{Scripted, host, host_with, project};
-use crate::server::PostgresServer;
+use toolyard_testing::postgres::PostgresServer;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sqlite() {

@@ -12,10 +12,6 @@ mod languages;
 mod scripted;
 mod suite;
 
-#[expect(dead_code, reason = "it can do more than is needed here")]
-#[path = "../../../toolyard-store/tests/it/server.rs"]
-mod server;
-
 use toolyard_store::{DatabaseLocation, PostgresUrl, StoreOptions};
 
 /// Returns the options of a store at a URL or path.

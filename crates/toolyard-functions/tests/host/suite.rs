@@ -17,7 +17,7 @@ use toolyard_store::{DatabaseLocation, StoreOptions, open};
 
 use crate::counting::Counting;
 use crate::scripted::{Scripted, host, host_with, project};
-use crate::server::PostgresServer;
+use toolyard_testing::postgres::PostgresServer;
 
 #[tokio::test]
 async fn sqlite_in_a_file() {

@@ -9,6 +9,7 @@ use toolyard_core::Json;
 use toolyard_functions::code::{CallContext, FunctionCode, SourceLanguage};
 use toolyard_functions::run::RunError;
 use toolyard_functions::runtime::FunctionRuntime;
+use toolyard_testing::wait::until_async;
 
 use crate::setup::{answer, code, context, options_of, processes, run};
 
@@ -27,13 +28,6 @@ fn endless(limit: Duration, concurrent: usize) -> Arc<FunctionCode> {
     code.limits.time_limit = limit;
     code.limits.max_concurrent = concurrent;
     Arc::new(code)
-}
-
-/// Waits for a condition.
-async fn until(mut holds: impl FnMut() -> bool) {
-    while !holds() {
-        tokio::time::sleep(Duration::from_micros(100)).await;
-    }
 }
 
 /// Returns the worker itself, the innermost of the helper processes.
@@ -73,12 +67,12 @@ async fn replacement_is_ready_before_the_last_call() {
         while answers.len() % 8 != 6 {
             answers.push(answer(run(&runtimes, &code, "{}").await));
         }
-        until(|| runtimes.info()[0].idle == 2).await;
+        until_async("the expected workers", || runtimes.info()[0].idle == 2).await;
         let pids: Vec<_> = processes.list().iter().map(|process| process.pid).collect();
         for _ in 0..4 {
             answers.push(answer(run(&runtimes, &code, "{}").await));
         }
-        until(|| processes.list().len() == 1).await;
+        until_async("the expected workers", || processes.list().len() == 1).await;
         assert!(pids.contains(&processes.list()[0].pid));
     }
     assert_eq!(answers.join(""), "12345678".repeat(3) + "12");
@@ -94,7 +88,7 @@ async fn at_most_one_spare_worker_is_started() {
     for _ in 0..10 {
         assert_eq!(answer(run(&runtimes, &code, "{}").await), "1");
     }
-    until(|| runtimes.info()[0].idle == 1 && processes.list().len() == 1).await;
+    until_async("the expected workers", || runtimes.info()[0].idle == 1 && processes.list().len() == 1).await;
 }
 
 #[tokio::test]
@@ -111,7 +105,7 @@ async fn worker_killed_between_calls_is_replaced_transparently() {
                 let worker = worker_below(process.pid);
                 kill_process(worker, Signal::KILL).unwrap();
                 // Dead, but the processes above it have not reported that yet.
-                until(|| is_dead(worker)).await;
+                until_async("the expected workers", || is_dead(worker)).await;
             }
         }
     }
@@ -126,14 +120,14 @@ async fn dropped_call_kills_its_worker() {
     {
         let call = run(&runtimes, &code, "{}");
         tokio::pin!(call);
-        let began = until(|| runtimes.info()[0].running == 1);
+        let began = until_async("the expected workers", || runtimes.info()[0].running == 1);
         tokio::select! {
             () = began => {}
             result = &mut call => panic!("{result:?}"),
         }
         assert_eq!(processes.list().len(), 1);
     }
-    until(|| processes.list().is_empty()).await;
+    until_async("the expected workers", || processes.list().is_empty()).await;
     assert_eq!(runtimes.info()[0].idle, 0);
 }
 
@@ -152,7 +146,10 @@ async fn calls_above_the_queue_limit_are_refused() {
     assert_eq!(first.unwrap_err(), RunError::TimedOut);
     assert_eq!(second.unwrap_err(), RunError::Busy);
     assert_eq!(third.unwrap_err(), RunError::Busy);
-    until(|| runtimes.info()[0].running == 0 && runtimes.info()[0].waiting == 0).await;
+    until_async("the expected workers", || {
+        runtimes.info()[0].running == 0 && runtimes.info()[0].waiting == 0
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -184,7 +181,7 @@ async fn idle_workers_are_stopped_at_the_worker_limit() {
         let answers: Vec<_> = join_all(calls).await.into_iter().map(answer).collect();
         assert_eq!(answers.join(""), "001122");
     }
-    until(|| processes.list().len() == 1).await;
+    until_async("the expected workers", || processes.list().len() == 1).await;
 }
 
 #[tokio::test]
@@ -198,7 +195,10 @@ async fn single_version_cannot_use_all_workers() {
     let all = join_all((0..8).map(|_| run(&runtimes, &greedy, "{}")));
     tokio::pin!(all);
     let other = async {
-        until(|| runtimes.info().first().is_some_and(|info| info.running >= 2 && info.waiting > 0)).await;
+        until_async("the expected workers", || {
+            runtimes.info().first().is_some_and(|info| info.running >= 2 && info.waiting > 0)
+        })
+        .await;
         runtimes.run(&modest, &event, &soon).await
     };
     tokio::select! {
@@ -223,7 +223,7 @@ async fn call_does_not_wait_for_a_long_clean_up() {
     answer(run(&runtimes, &code, r#"{"full":true}"#).await);
     assert_eq!(pids(), first);
     answer(run(&runtimes, &code, "{}").await);
-    until(|| processes.list().len() == 1).await;
+    until_async("the expected workers", || processes.list().len() == 1).await;
     assert_ne!(pids(), first);
 }
 
@@ -235,14 +235,14 @@ async fn worker_that_ends_between_calls_is_replaced() {
     let pids = || processes.list().iter().map(|process| process.pid).collect::<Vec<_>>();
     let first = pids();
     kill_process(worker_below(first[0]), Signal::KILL).unwrap();
-    until(|| {
+    until_async("the expected workers", || {
         let idle = runtimes.info().iter().map(|info| info.idle).sum::<usize>();
         idle == 1 && pids().len() == 1 && pids() != first
     })
     .await;
     // A worker that ends before its first call is not replaced, because its successor would end, too.
     kill_process(worker_below(pids()[0]), Signal::KILL).unwrap();
-    until(|| runtimes.info().is_empty() && pids().is_empty()).await;
+    until_async("the expected workers", || runtimes.info().is_empty() && pids().is_empty()).await;
     assert_eq!(answer(run(&runtimes, &code, "{}").await), "1");
 }
 
@@ -254,7 +254,8 @@ async fn idle_worker_is_stopped() {
     let (runtimes, code) = (FunctionRuntime::new(options), counting());
     for _ in 0..2 {
         assert_eq!(answer(run(&runtimes, &code, "{}").await), "1");
-        until(|| processes.list().is_empty() && runtimes.info().is_empty()).await;
+        until_async("the expected workers", || processes.list().is_empty() && runtimes.info().is_empty())
+            .await;
     }
 }
 
@@ -267,7 +268,7 @@ async fn workers_end_with_the_last_runtime_clone() {
     drop(runtimes);
     assert_eq!(processes.list().len(), 1);
     drop(other);
-    until(|| processes.list().is_empty()).await;
+    until_async("the expected workers", || processes.list().is_empty()).await;
 }
 
 #[tokio::test]

@@ -30,6 +30,15 @@ pub(super) fn accepts(text: &str) {
     }
 }
 
+#[test]
+fn committed_schema_matches_the_declarations() {
+    let committed = include_str!("../../../../schema/toolyard.json");
+    assert!(
+        committed == crate::schema::toolyard(),
+        "schema/toolyard.json is out of date: run `cargo xtask reference`"
+    );
+}
+
 /// The documents of the fixture. A field that is in none of them, but has a default, is added with its default.
 fn every_field() -> Vec<JsonDocument> {
     let mut documents = documents(EVERY_FIELD);

@@ -3,27 +3,12 @@
 use std::fs;
 use std::path::Path;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
 
 use serde_json::json;
+use toolyard_testing::process::{is_named_running, unique_word};
+use toolyard_testing::wait::until;
 
-use crate::machine::{TestUser, gateway, process, python, run, unique};
-
-/// Waits for a condition.
-#[track_caller]
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !holds() {
-        assert!(began.elapsed() < Duration::from_secs(10), "{what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
-fn runs(word: &str) -> bool {
-    let processes = fs::read_dir("/proc").unwrap().flatten();
-    let mut lines = processes.filter_map(|process| fs::read_to_string(process.path().join("cmdline")).ok());
-    lines.any(|line| line.starts_with(word))
-}
+use crate::machine::{TestUser, gateway, process, python, run};
 
 /// Number of groups of a gateway.
 fn groups(of: u32) -> usize {
@@ -37,17 +22,17 @@ fn groups(of: u32) -> usize {
 
 #[test]
 fn nothing_outlives_a_killed_gateway() {
-    let token = format!("orphan-{}", unique());
+    let token = format!("orphan-{}", unique_word());
     let script = format!("import os; os.execv('/usr/bin/sleep', ['{token}', '1000'])");
     let request = json!({"program": python(&script, &[]), "deadline_ms": 100_000});
     let mut gateway = process(env!("CARGO_BIN_EXE_toolyard-sandbox-run"));
     let mut gateway = gateway.arg(request.to_string()).stdout(Stdio::null()).spawn().unwrap();
-    until("it runs", || runs(&token));
+    until("it runs", || is_named_running(&token));
     let id = gateway.id();
     assert_eq!(groups(id), 1);
     gateway.kill().unwrap();
     gateway.wait().unwrap();
-    until("it ends", || !runs(&token));
+    until("it ends", || !is_named_running(&token));
     // The next gateway removes the groups. (That of another test may have done so already.)
     run(TestUser::Root, json!({}));
     assert_eq!(groups(id), 0);
@@ -59,7 +44,7 @@ fn folders_of_a_killed_gateway_are_removed_at_the_next_start() {
     std::fs::set_permissions(temporary.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
     let entries =
         || fs::read_dir(temporary.path()).unwrap().flatten().map(|entry| entry.path()).collect::<Vec<_>>();
-    let token = format!("left-{}", unique());
+    let token = format!("left-{}", unique_word());
     let script = format!(
         "import os; open('x', 'w').close(); os.mkdir('y', 0); os.execv('/usr/bin/sleep', ['{token}', '1000'])"
     );
@@ -71,10 +56,10 @@ fn folders_of_a_killed_gateway_are_removed_at_the_next_start() {
         command
     };
     let mut killed = start(&script).spawn().unwrap();
-    until("it runs", || runs(&token));
+    until("it runs", || is_named_running(&token));
     killed.kill().unwrap();
     killed.wait().unwrap();
-    until("it ends", || !runs(&token));
+    until("it ends", || !is_named_running(&token));
     let before = entries();
     assert_eq!(before.len(), 1, "{before:?}");
     let next = start("print(1)").output().unwrap();
@@ -84,17 +69,17 @@ fn folders_of_a_killed_gateway_are_removed_at_the_next_start() {
 
 #[test]
 fn uids_of_a_killed_gateway_are_released() {
-    let token = format!("uids-{}", unique());
+    let token = format!("uids-{}", unique_word());
     let script = format!("import os; os.execv('/usr/bin/sleep', ['{token}', '1000'])");
     // The range has a single uid, which no other test uses.
     let request = |script: &str| json!({"uids": [1_900_000_000, 1], "program": python(script, &[])});
     let mut first = gateway(TestUser::Root, &[env!("CARGO_BIN_EXE_toolyard-sandbox-run")], &request(&script));
     let mut first = first.stdout(Stdio::null()).spawn().unwrap();
-    until("it runs", || runs(&token));
+    until("it runs", || is_named_running(&token));
     let error = run(TestUser::Root, request("print(1)"))["error"].clone();
     assert_eq!(error, "cannot allocate a uid");
     first.kill().unwrap();
     first.wait().unwrap();
-    until("it ends", || !runs(&token));
+    until("it ends", || !is_named_running(&token));
     assert_eq!(run(TestUser::Root, request("print(1)"))["out"], "1\n");
 }

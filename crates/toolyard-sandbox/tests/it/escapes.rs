@@ -6,10 +6,12 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 
 use serde_json::json;
+use toolyard_testing::process::unique_word;
+use toolyard_testing::users::ORDINARY_USER;
 
 use crate::attacks::host::{MACHINE, OTHERS};
 use crate::attacks::{Attack, FILES, KERNEL, NETWORK, RIGHTS};
-use crate::machine::{TestUser, USER, python, run, unique};
+use crate::machine::{TestUser, python, run};
 
 /// Targets of the attacks.
 struct Targets {
@@ -26,7 +28,7 @@ impl Targets {
     fn make() -> Self {
         let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
         let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let token = unique();
+        let token = unique_word();
         let name = SocketAddr::from_abstract_name(&token).unwrap();
         let socket = UnixListener::bind_addr(&name).unwrap();
         let state = tempfile::tempdir().unwrap();
@@ -34,7 +36,7 @@ impl Targets {
         std::fs::set_permissions(state.path(), PermissionsExt::from_mode(0o755)).unwrap();
         let secret = state.path().join("key");
         std::fs::write(&secret, "secret").unwrap();
-        chown(&secret, Some(USER), Some(USER)).unwrap();
+        chown(&secret, Some(ORDINARY_USER), Some(ORDINARY_USER)).unwrap();
         let (stream, datagram) = (state.path().join("stream"), state.path().join("datagram"));
         let (listener, receiver) =
             (UnixListener::bind(&stream).unwrap(), UnixDatagram::bind(&datagram).unwrap());

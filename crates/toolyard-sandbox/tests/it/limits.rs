@@ -4,8 +4,9 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use toolyard_testing::process::unique_word;
 
-use crate::machine::{TestUser, python, run, unique};
+use crate::machine::{TestUser, python, run};
 
 /// Time for a supervisor to kill descendants.
 const SOON: Duration = Duration::from_secs(10);
@@ -289,7 +290,7 @@ while True: os.write(1, b'x' * 65536)";
 #[test]
 fn daemon_ends_with_its_sandbox() {
     for user in ISOLATED.into_iter().chain([TestUser::WithoutNamespaces]) {
-        let token = format!("daemon-{}", unique());
+        let token = format!("daemon-{}", unique_word());
         let script = format!(
             "
 import os, time

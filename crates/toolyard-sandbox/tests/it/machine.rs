@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
-
-/// An ordinary user, other than that of root's sandboxes.
-pub(crate) const USER: u32 = 65533;
+use toolyard_testing::process::unique_word;
+use toolyard_testing::users::{self, ORDINARY_USER};
 
 /// Value in the environment of the gateway only.
 pub(crate) const CANARY: &str = "canary-7f3a1c";
@@ -31,21 +30,6 @@ pub(crate) enum TestUser {
     UnprotectedUser,
 }
 
-/// First uid, first gid, and length of the range of [`TestUser::Subordinate`].
-pub(crate) const SUBORDINATE_RANGE: [u32; 3] = [1_500_000_000, 1_600_000_000, 1000];
-
-/// Switches to [`USER`] with a name and a range.
-const SUBORDINATE: &str = r#"
-set -e
-mount -t tmpfs none /mnt
-echo toolyard-test:x:65533:65533::/:/bin/sh > /mnt/passwd
-echo toolyard-test:1500000000:1000 > /mnt/subuid
-echo 65533:1600000000:1000 > /mnt/subgid
-for file in passwd subuid subgid; do mount --bind /mnt/$file /etc/$file; done
-umount -l /mnt
-exec setpriv --reuid=65533 --regid=65533 --clear-groups "$@"
-"#;
-
 /// Cgroups of a user, one in each hierarchy, below those of this process.
 pub(crate) struct Delegation {
     pub(crate) name: String,
@@ -64,7 +48,7 @@ impl Delegation {
         let folders: Vec<_> = ["memory", "cpu", "pids"].into_iter().map(folder).collect();
         for folder in &folders {
             fs::create_dir(folder).unwrap();
-            chown(folder, Some(USER), Some(USER)).unwrap();
+            chown(folder, Some(ORDINARY_USER), Some(ORDINARY_USER)).unwrap();
         }
         Self { name, folders }
     }
@@ -83,8 +67,8 @@ impl Drop for Delegation {
 
 /// Runs a request as a user with suitable isolation, and returns the output of the binary.
 pub(crate) fn run(user: TestUser, mut request: Value) -> Value {
-    assert!(rustix::process::geteuid().is_root(), "these tests become other users: run them as root");
-    let delegation = (user == TestUser::Delegated).then(|| Delegation::make(&unique()));
+    users::assert_root();
+    let delegation = (user == TestUser::Delegated).then(|| Delegation::make(&unique_word()));
     if let Some(Delegation { name, .. }) = &delegation {
         request["cgroup_root"] = json!(name);
     }
@@ -135,33 +119,11 @@ pub(crate) fn gateway(user: TestUser, binary: &[&str], request: &Value) -> Comma
             command.args(&binary[1..]);
             command
         }
-        TestUser::Delegated | TestUser::Ordinary => {
-            let mut command = process("setpriv");
-            command.arg(format!("--reuid={USER}")).arg(format!("--regid={USER}"));
-            command.arg("--clear-groups").args(binary);
-            command
-        }
-        TestUser::UnprotectedUser => {
-            let mut command = process("setpriv");
-            // A separate uid, because its processes are counted.
-            command.args(["--reuid=65532", "--regid=65532", "--clear-groups"]).args(binary);
-            command
-        }
-        TestUser::Subordinate => {
-            // The mounted files are visible to this process only.
-            let mut command = process("unshare");
-            command.args(["--mount", "sh", "-c", SUBORDINATE, "sh"]).args(binary);
-            command
-        }
-        TestUser::WithoutNamespaces => {
-            // In a user namespace that permits no further ones. Its only user is named root but has no privileges.
-            let mut command = process("setpriv");
-            command.arg(format!("--reuid={USER}")).arg(format!("--regid={USER}"));
-            command.args(["--clear-groups", "unshare", "--user", "--map-root-user", "sh", "-c"]);
-            let script = "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$@\"";
-            command.args([script, "sh"]).args(binary);
-            command
-        }
+        TestUser::Delegated | TestUser::Ordinary => users::as_user(ORDINARY_USER, binary),
+        // A separate uid, because its processes are counted.
+        TestUser::UnprotectedUser => users::as_user(65532, binary),
+        TestUser::Subordinate => users::as_subordinate(binary),
+        TestUser::WithoutNamespaces => users::as_user_without_namespaces(binary),
     };
     command.arg(request.to_string()).env("GATEWAY_SECRET", CANARY).current_dir("/").stdin(Stdio::null());
     command
@@ -177,13 +139,6 @@ fn output(command: &mut Command) -> Value {
 #[expect(clippy::disallowed_methods, reason = "a test's own program, which it waits for")]
 pub(crate) fn process(program: &str) -> Command {
     Command::new(program)
-}
-
-/// Returns a random text.
-pub(crate) fn unique() -> String {
-    let mut random = [0; 8];
-    std::io::Read::read_exact(&mut fs::File::open("/dev/urandom").unwrap(), &mut random).unwrap();
-    format!("{:016x}", u64::from_ne_bytes(random))
 }
 
 /// Returns a Python program.

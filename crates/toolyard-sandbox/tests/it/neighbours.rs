@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 
 use serde_json::{Value, json};
+use toolyard_testing::users::SUBORDINATE_RANGE;
 
-use crate::machine::{SUBORDINATE_RANGE, TestUser, python, run};
+use crate::machine::{TestUser, python, run};
 
 /// A program that exhausts a resource and stays, and one that needs it.
 struct Neighbour {

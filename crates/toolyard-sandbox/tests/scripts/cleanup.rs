@@ -9,8 +9,10 @@ use toolyard_process::{ProcessSpawner, ProcessTable};
 use toolyard_sandbox::packages::{PackageInstaller, PackageOptions};
 use toolyard_sandbox::script::{LocalRunner, LocalRunnerOptions};
 use toolyard_sandbox::{IsolationRequirement, Sandbox, SandboxOptions};
+use toolyard_testing::process::{is_named_running, unique_word};
+use toolyard_testing::wait::{until, until_async};
 
-use crate::machine::{ALL, BINARY, run_script, runs, unique, until};
+use crate::machine::{ALL, BINARY, run_script};
 
 /// Starts a daemon of this name in a session of its own, with some files closed.
 const DAEMON: &str = "
@@ -34,12 +36,12 @@ fn daemons_end_with_the_script() {
     for user in ALL {
         // Daemons that hold the pipes do not delay the result.
         for closed in ["(0, 1, 2)", "()"] {
-            let name = format!("left-{}", unique());
+            let name = format!("left-{}", unique_word());
             let result =
                 run_script(user, serde_json::json!({"source": daemon(&name, closed)}), serde_json::json!({}));
             assert_eq!((&result["output"], &result["exit_code"]), (&"left\n".into(), &0.into()), "{result}");
             assert!(result["elapsed_ms"].as_f64().unwrap() < 4000.0, "{user:?} {result}");
-            until("the daemon is gone", || !runs(&name));
+            until("the daemon is gone", || !is_named_running(&name));
         }
     }
 }
@@ -52,29 +54,19 @@ async fn runner(isolation: IsolationRequirement, options: LocalRunnerOptions) ->
 }
 
 fn script(source: &str, timeout: Duration) -> PythonScript {
-    PythonScript { call_id: unique(), source: source.into(), input: None, timeout, packages: Vec::new() }
-}
-
-async fn until_it(what: &str, holds: impl Fn() -> bool) {
-    for _ in 0..1000 {
-        if holds() {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("{what}");
+    PythonScript { call_id: unique_word(), source: source.into(), input: None, timeout, packages: Vec::new() }
 }
 
 #[tokio::test]
 async fn all_processes_of_a_timed_out_script_are_killed() {
     for isolation in [IsolationRequirement::Required, IsolationRequirement::None] {
         let runner = runner(isolation, LocalRunnerOptions::default()).await;
-        let name = format!("late-{}", unique());
+        let name = format!("late-{}", unique_word());
         let source = format!("{}\nimport time; time.sleep(1000)", daemon(&name, "(0, 1, 2)"));
         let result =
             ScriptExecutor::run(&*runner, script(&source, Duration::from_millis(1500))).await.unwrap();
         assert_eq!((result.exit_code, &*result.output), (-1, "left\n"));
-        until_it("the daemon is gone", || !runs(&name)).await;
+        until_async("the daemon is gone", || !is_named_running(&name)).await;
     }
 }
 
@@ -82,16 +74,16 @@ async fn all_processes_of_a_timed_out_script_are_killed() {
 async fn dropping_a_run_kills_all_processes_of_the_script() {
     for isolation in [IsolationRequirement::Required, IsolationRequirement::None] {
         let runner = runner(isolation, LocalRunnerOptions::default()).await;
-        let name = format!("dropped-{}", unique());
+        let name = format!("dropped-{}", unique_word());
         let source = format!("{}\nimport time; time.sleep(1000)", daemon(&name, "(0, 1, 2)"));
         let running = tokio::spawn({
             let runner = runner.clone();
             async move { ScriptExecutor::run(&*runner, script(&source, Duration::from_secs(100))).await }
         });
-        until_it("it runs", || runs(&name)).await;
+        until_async("it runs", || is_named_running(&name)).await;
         running.abort();
         assert!(running.await.unwrap_err().is_cancelled());
-        until_it("it is gone", || !runs(&name)).await;
+        until_async("it is gone", || !is_named_running(&name)).await;
     }
 }
 
@@ -100,7 +92,7 @@ async fn scripts_above_the_maximum_are_refused() {
     let runner =
         runner(IsolationRequirement::Required, LocalRunnerOptions { concurrent: 2, ..Default::default() })
             .await;
-    let names: Vec<_> = (0..2).map(|_| format!("busy-{}", unique())).collect();
+    let names: Vec<_> = (0..2).map(|_| format!("busy-{}", unique_word())).collect();
     let running: Vec<_> = names
         .iter()
         .map(|name| {
@@ -111,7 +103,7 @@ async fn scripts_above_the_maximum_are_refused() {
             })
         })
         .collect();
-    until_it("both run", || names.iter().all(|name| runs(name))).await;
+    until_async("both run", || names.iter().all(|name| is_named_running(name))).await;
     let refused =
         ScriptExecutor::run(&*runner, script("print(1)", Duration::from_secs(10))).await.unwrap_err();
     assert_eq!(refused.code(), ErrorCode::Overloaded);

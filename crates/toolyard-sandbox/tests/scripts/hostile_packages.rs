@@ -8,8 +8,9 @@ use std::process::{Child, Stdio};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use toolyard_testing::wait::until;
 
-use crate::machine::{InstallerKind, TestUser, process, run, runs_with, until};
+use crate::machine::{InstallerKind, TestUser, process, run, runs_with};
 use crate::packages::open_folder;
 
 /// Server of the packages.

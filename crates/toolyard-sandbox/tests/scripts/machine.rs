@@ -1,15 +1,13 @@
 //! Users of the tests, and the test binary that they run.
 
-use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-
-/// An ordinary user, other than that of root's sandboxes.
-const USER: u32 = 65533;
+use toolyard_testing::peers::peer;
+use toolyard_testing::process::command_lines;
+use toolyard_testing::users::{self, ORDINARY_USER};
 
 /// Value in the environment of the gateway only.
 pub(crate) const CANARY: &str = "canary-91d4e0";
@@ -41,37 +39,17 @@ impl InstallerKind {
 
     /// Path of uv, if this is uv.
     pub(crate) fn uv(self) -> Option<PathBuf> {
-        (self == Self::Uv).then(uv)
+        (self == Self::Uv).then(|| peer("python/bin/uv"))
     }
-}
-
-/// Returns the path of uv, which is one of the peers.
-fn uv() -> PathBuf {
-    let peers = std::env::var_os("TOOLYARD_PEERS").unwrap_or_else(|| "target/peers".into());
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let program = root.join(peers).join("python/bin/uv");
-    program.canonicalize().expect("uv is not installed: run `cargo xtask peer-software`")
 }
 
 pub(crate) const ALL: [TestUser; 3] = [TestUser::Root, TestUser::Ordinary, TestUser::Unprotected];
 
 pub(crate) const ISOLATED: [TestUser; 2] = [TestUser::Root, TestUser::Ordinary];
 
-/// Switches to an ordinary user with a name and a range, in a mount namespace.
-const SUBORDINATE: &str = r#"
-set -e
-mount -t tmpfs none /mnt
-echo toolyard-test:x:65533:65533::/:/bin/sh > /mnt/passwd
-echo toolyard-test:1500000000:1000 > /mnt/subuid
-echo 65533:1600000000:1000 > /mnt/subgid
-for file in passwd subuid subgid; do mount --bind /mnt/$file /etc/$file; done
-umount -l /mnt
-exec setpriv --reuid=65533 --regid=65533 --clear-groups "$@"
-"#;
-
 /// Runs a request as a user with suitable isolation, and returns the results of its scripts.
 pub(crate) fn run(user: TestUser, mut request: Value) -> Vec<Value> {
-    assert!(rustix::process::geteuid().is_root(), "these tests become another user: run them as root");
+    users::assert_root();
     request["isolation"] = json!(match user {
         TestUser::Root => "required",
         TestUser::Ordinary | TestUser::Subordinate => "best-effort",
@@ -84,17 +62,8 @@ pub(crate) fn run(user: TestUser, mut request: Value) -> Vec<Value> {
 pub(crate) fn run_unmodified(user: TestUser, request: &Value) -> Vec<Value> {
     let mut command = match user {
         TestUser::Root | TestUser::Unprotected => process(BINARY),
-        TestUser::Ordinary => {
-            let mut command = process("setpriv");
-            command.arg(format!("--reuid={USER}")).arg(format!("--regid={USER}"));
-            command.args(["--clear-groups", BINARY]);
-            command
-        }
-        TestUser::Subordinate => {
-            let mut command = process("unshare");
-            command.args(["--mount", "sh", "-c", SUBORDINATE, "sh", BINARY]);
-            command
-        }
+        TestUser::Ordinary => users::as_user(ORDINARY_USER, &[BINARY]),
+        TestUser::Subordinate => users::as_subordinate(&[BINARY]),
     };
     command.env("GATEWAY_SECRET", CANARY).current_dir("/").stdin(Stdio::piped()).stdout(Stdio::piped());
     // Installations must ignore proxies of the environment; this one does not exist.
@@ -125,33 +94,9 @@ pub(crate) fn process(program: &str) -> Command {
     Command::new(program)
 }
 
-/// Returns a random text.
-pub(crate) fn unique() -> String {
-    let mut random = [0; 8];
-    std::io::Read::read_exact(&mut fs::File::open("/dev/urandom").unwrap(), &mut random).unwrap();
-    format!("{:016x}", u64::from_ne_bytes(random))
-}
-
-/// True if a process of this name runs on the machine.
-pub(crate) fn runs(name: &str) -> bool {
-    let processes = fs::read_dir("/proc").unwrap().flatten();
-    let mut lines = processes.filter_map(|process| fs::read_to_string(process.path().join("cmdline")).ok());
-    lines.any(|line| line.starts_with(name))
-}
-
 /// True if a process with these two arguments runs on the machine.
 pub(crate) fn runs_with(one: &str, other: &str) -> bool {
-    let processes = fs::read_dir("/proc").unwrap().flatten();
-    let mut lines = processes.filter_map(|process| fs::read_to_string(process.path().join("cmdline")).ok());
-    lines.any(|line| line.split('\0').any(|arg| arg == one) && line.split('\0').any(|arg| arg == other))
-}
-
-/// Waits for a condition.
-#[track_caller]
-pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !holds() {
-        assert!(began.elapsed() < Duration::from_secs(10), "{what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    command_lines()
+        .iter()
+        .any(|line| line.split('\0').any(|arg| arg == one) && line.split('\0').any(|arg| arg == other))
 }

@@ -1,24 +1,25 @@
 //! Servers over HTTP, in another application, and as a backend.
 
+use std::net::SocketAddr;
+
 use serde_json::json;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use toolyard_core::{Call, Json, Outcome};
 use toolyard_sdk::client::Client;
 use toolyard_sdk::{Error, Server, ServerOptions};
+use toolyard_testing::wire_client::WireConnection;
+
+use crate::support::serve_routes;
 
 fn server() -> Server {
     Server::new("door", "1.0.0").tool("open", "Opens the door.", || "open").unwrap()
 }
 
-/// Sends a `GET` request and returns the body of the response.
-async fn get(address: std::net::SocketAddr, path: &str) -> String {
-    let mut stream = TcpStream::connect(address).await.unwrap();
-    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    answer.split_once("\r\n\r\n").unwrap().1.to_owned()
+/// Sends a `GET` request.
+async fn get(address: SocketAddr, path: &str) -> WireConnection {
+    let mut connection = WireConnection::open(address).await;
+    connection.send(format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes()).await;
+    connection
 }
 
 #[tokio::test]
@@ -27,7 +28,8 @@ async fn server_listens_until_it_is_stopped() {
     let handle = server.handle();
     let running = server.listen("127.0.0.1:0").await.unwrap();
     let address = running.address();
-    assert_eq!(get(address, "/health").await, r#"{"status":"ok"}"#);
+    let health = get(address, "/health").await.response().await.unwrap();
+    assert_eq!(health.body, r#"{"status":"ok"}"#);
     let client = Client::connect(&running.url()).await.unwrap();
     assert_eq!(client.tools()[0].name, "open");
     assert_eq!(client.call::<_, String>("open", &json!({})).await.unwrap(), "open");
@@ -53,36 +55,12 @@ async fn router_is_nested_in_another_application() {
     let server = server();
     let handle = server.handle();
     let app = axum::Router::new().nest("/tools/door", server.into_router());
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let limits = ServerOptions::default();
-    let limits = toolyard_net::listener::ListenerLimits {
-        connections: limits.connections,
-        connections_per_address: limits.connections,
-        health_path: None,
-        head_bytes: 8 << 10,
-        head_time: limits.drain,
-        write_time: limits.drain,
-        drain_time: limits.drain,
-    };
-    let workers = toolyard_net::workers::WorkerPool::start(1).unwrap();
-    let serving = tokio::spawn(async move {
-        toolyard_net::listener::serve(vec![listener.into()], app, limits, &workers, std::future::pending())
-            .await;
-    });
+    let (address, serving) = serve_routes(app, std::future::pending()).await;
     let client = Client::connect(&format!("http://{address}/tools/door/mcp")).await.unwrap();
     assert_eq!(client.call::<_, String>("open", &json!({})).await.unwrap(), "open");
-    let mut stream = TcpStream::connect(address).await.unwrap();
-    let request = format!("GET /tools/door/sse HTTP/1.1\r\nHost: {address}\r\n\r\n");
-    stream.write_all(request.as_bytes()).await.unwrap();
-    let mut response = String::new();
-    while !response.contains("sessionId=") {
-        let mut piece = [0; 4096];
-        let length = stream.read(&mut piece).await.unwrap();
-        assert_ne!(length, 0, "{response}");
-        response.push_str(std::str::from_utf8(&piece[..length]).unwrap());
-    }
-    assert!(response.contains("event: endpoint\ndata: /tools/door/message?sessionId="), "{response}");
+    let mut stream = get(address, "/tools/door/sse").await.stream().await;
+    let endpoint = stream.event().await.unwrap();
+    assert!(endpoint.starts_with("event: endpoint\ndata: /tools/door/message?sessionId="), "{endpoint}");
     assert!(handle.remove_tool("open"), "the routes keep the server alive");
     serving.abort();
 }

@@ -3,11 +3,7 @@
 use std::net::SocketAddr;
 
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
-use toolyard_net::listener::{self, ListenerLimits};
-use toolyard_net::workers::WorkerPool;
 use toolyard_sdk::axum::Router;
 use toolyard_sdk::axum::extract::Request;
 use toolyard_sdk::axum::middleware::{Next, from_fn};
@@ -16,8 +12,9 @@ use toolyard_sdk::{
     Context, ElicitRequest, ElicitResult, HttpPrincipal, InputRequired, JsonSchema, Server, ToolFailure,
     ToolReply,
 };
+use toolyard_testing::wire_client::WireConnection;
 
-use crate::support::Peer;
+use crate::support::{Peer, serve_routes};
 
 #[derive(Clone)]
 struct Tenant(&'static str);
@@ -61,23 +58,7 @@ fn server() -> Server {
 
 async fn serve() -> (SocketAddr, JoinHandle<()>) {
     let app = Router::new().nest("/api", server().into_router()).layer(from_fn(authenticate));
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let hour = std::time::Duration::from_secs(3600);
-    let limits = ListenerLimits {
-        connections: 100,
-        connections_per_address: 100,
-        health_path: None,
-        head_bytes: 8 << 10,
-        head_time: hour,
-        write_time: hour,
-        drain_time: hour,
-    };
-    let workers = WorkerPool::start(1).unwrap();
-    let serving = tokio::spawn(async move {
-        listener::serve(vec![listener.into()], app, limits, &workers, std::future::pending()).await;
-    });
-    (address, serving)
+    serve_routes(app, std::future::pending()).await
 }
 
 /// Calls a tool as this user in revision 2026-07-28, and returns the response.
@@ -90,17 +71,15 @@ async fn call(address: SocketAddr, user: Option<&str>, tool: &str, more: Value) 
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
     let user = user.map(|user| format!("X-User: {user}\r\n")).unwrap_or_default();
     let head = format!(
-        "POST /api/mcp HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Type: application/json\r\n\
+        "POST /api/mcp HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
          Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\n\
          Mcp-Name: {tool}\r\n{user}Content-Length: {}\r\n\r\n",
         body.len()
     );
-    let mut stream = TcpStream::connect(address).await.unwrap();
-    stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
-    serde_json::from_str(body).unwrap_or_else(|_| panic!("{answer}"))
+    let mut connection = WireConnection::open(address).await;
+    connection.send(format!("{head}{body}").as_bytes()).await;
+    let answer = connection.response().await.unwrap();
+    serde_json::from_str(&answer.body).unwrap_or_else(|_| panic!("{answer:?}"))
 }
 
 #[tokio::test]

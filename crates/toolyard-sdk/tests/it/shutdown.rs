@@ -5,15 +5,13 @@ use std::time::Duration;
 
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::sync::{Notify, oneshot};
 use toolyard_core::{Call, Json};
-use toolyard_net::listener::{self, ListenerLimits};
-use toolyard_net::workers::WorkerPool;
 use toolyard_sdk::axum::Router;
 use toolyard_sdk::{Server, ServerOptions};
 
-use crate::support::Peer;
+use crate::support::{Peer, serve_routes};
 
 /// A server whose tool `wait` notifies that it has started, and ends on a notification.
 fn server() -> (Server, Arc<Notify>, Arc<Notify>) {
@@ -88,24 +86,8 @@ async fn routes_let_their_application_shut_down() {
     let (server, started, may_end) = server();
     let handle = server.handle();
     let app = Router::new().merge(server.into_router());
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let hour = Duration::from_secs(3600);
-    let limits = ListenerLimits {
-        connections: 100,
-        connections_per_address: 100,
-        health_path: None,
-        head_bytes: 8 << 10,
-        head_time: hour,
-        write_time: hour,
-        drain_time: hour,
-    };
-    let workers = WorkerPool::start(1).unwrap();
     let (stop, stopped) = oneshot::channel::<()>();
-    let serving = tokio::spawn(async move {
-        let stopped = async { drop(stopped.await) };
-        listener::serve(vec![listener.into()], app, limits, &workers, stopped).await;
-    });
+    let (address, serving) = serve_routes(app, async { drop(stopped.await) }).await;
     let get = format!("GET /sse HTTP/1.1\r\nHost: {address}\r\n\r\n");
     let (mut stream, _) = ask(address, &get, |response| !response.contains("sessionId=")).await;
     let call = post(address, r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wait"}}"#);

@@ -1,14 +1,20 @@
-//! A client on a pipe, with access to every message.
+//! A client on a pipe, with access to every message, and an application that serves routes.
+
+use std::net::SocketAddr;
+use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf};
+use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
+use toolyard_net::listener::{self, ListenerLimits};
+use toolyard_net::workers::WorkerPool;
+use toolyard_sdk::axum::Router;
 use toolyard_sdk::{Result, Server};
+use toolyard_testing::line_pipe::LinePipe;
 
 /// A client of one server.
 pub(crate) struct Peer {
-    reader: Lines<BufReader<ReadHalf<DuplexStream>>>,
-    writer: WriteHalf<DuplexStream>,
+    pipe: LinePipe,
     serving: JoinHandle<Result<()>>,
     next_id: u64,
     /// The received messages that are not responses.
@@ -18,11 +24,9 @@ pub(crate) struct Peer {
 impl Peer {
     /// A client that has not sent anything yet.
     pub(crate) fn connect(server: Server) -> Self {
-        let (ours, theirs) = tokio::io::duplex(64 << 10);
-        let (reader, writer) = tokio::io::split(theirs);
-        let serving = tokio::spawn(server.serve(reader, writer));
-        let (reader, writer) = tokio::io::split(ours);
-        Self { reader: BufReader::new(reader).lines(), writer, serving, next_id: 0, notices: Vec::new() }
+        let (pipe, input, output) = LinePipe::new(64 << 10);
+        let serving = tokio::spawn(server.serve(input, output));
+        Self { pipe, serving, next_id: 0, notices: Vec::new() }
     }
 
     /// An initialized client of revision 2025-11-25.
@@ -36,7 +40,7 @@ impl Peer {
     }
 
     pub(crate) async fn send(&mut self, message: &Value) {
-        self.writer.write_all(format!("{message}\n").as_bytes()).await.unwrap();
+        self.pipe.send(&message.to_string()).await;
     }
 
     /// Sends a request and returns its id.
@@ -49,7 +53,7 @@ impl Peer {
 
     /// The next message.
     pub(crate) async fn next(&mut self) -> Value {
-        let line = self.reader.next_line().await.unwrap().expect("the server has closed the connection");
+        let line = self.pipe.next().await.expect("the server has closed the connection");
         serde_json::from_str(&line).unwrap()
     }
 
@@ -87,15 +91,39 @@ impl Peer {
 
     /// Waits until the server closes the connection, and returns the result of serving.
     pub(crate) async fn wait_for_end(mut self) -> Result<()> {
-        while self.reader.next_line().await.unwrap().is_some() {}
+        while self.pipe.next().await.is_some() {}
         self.serving.await.unwrap()
     }
 
     /// Closes the connection and returns the result of serving.
     pub(crate) async fn close(self) -> Result<()> {
-        drop((self.reader, self.writer));
+        drop(self.pipe);
         self.serving.await.unwrap()
     }
+}
+
+/// Serves routes on a free port until `stop` completes, as another application would, without limits of time.
+pub(crate) async fn serve_routes(
+    routes: Router,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> (SocketAddr, JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let hour = Duration::from_secs(3600);
+    let limits = ListenerLimits {
+        connections: 100,
+        connections_per_address: 100,
+        health_path: None,
+        head_bytes: 8 << 10,
+        head_time: hour,
+        write_time: hour,
+        drain_time: hour,
+    };
+    let workers = WorkerPool::start(1).unwrap();
+    let serving = tokio::spawn(async move {
+        listener::serve(vec![listener.into()], routes, limits, &workers, stop).await;
+    });
+    (address, serving)
 }
 
 /// The texts of a result in one line, marked if it is an error.

@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use toolyard_core::registry::EntryKind;
 use toolyard_core::store::{KeySpace, Store};
 use toolyard_core::{Call, Json, Outcome, Registry};
-use toolyard_server::{GatewayOptions, RunningGateway};
-
-use crate::keyed_gateway::memory;
-use crate::upstream::{
+use toolyard_server::RunningGateway;
+use toolyard_testing::upstream::{
     ReceivedRequest, ReservedAddress, ScriptedReply, ScriptedUpstream, TestUpstream, UpstreamEra, but,
 };
-use crate::{entry, manifest_of};
+
+use crate::gateway::{entry, manifest_of, started_on};
+use crate::keyed_gateway::memory;
 
 /// The settings of `builtins` that these tests need.
 const MCP: &str = "timeouts: {keyCheck: 20ms, connect: 5s}, builtins: {scripts: {enabled: false}, memory: {enabled: false}, \
@@ -37,10 +37,8 @@ struct StoreGateway {
 
 impl StoreGateway {
     async fn start(store: &Arc<dyn Store>, configured: SocketAddr, mcp: &str) -> Self {
-        let options = GatewayOptions { store: Some(store.clone()), ..GatewayOptions::default() };
         let manifest = manifest_of(&handler("configured", configured), &MCP.replace("ALLOW", mcp));
-        let running = toolyard_server::start(&manifest, &options).await.unwrap();
-        running.gateway().settled().await;
+        let running = started_on(store, &manifest).await;
         Self { running, configured }
     }
 

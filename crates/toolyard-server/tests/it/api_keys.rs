@@ -5,10 +5,10 @@ use serde_json::Value;
 use toolyard_server::keys::key_cache::KeyVerdict;
 use toolyard_server::keys::{KeyCache, KeyPolicy, record};
 use toolyard_server::{GatewayOptions, StartError};
+use toolyard_testing::wire_client::WireConnection;
 
-use crate::client::WireConnection;
+use crate::gateway::manifest;
 use crate::keyed_gateway::{KeyedGateway, memory, short};
-use crate::manifest;
 
 const LIST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
 

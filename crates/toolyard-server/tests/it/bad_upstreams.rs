@@ -7,12 +7,12 @@ use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use insta::assert_snapshot;
 use toolyard_server::RunningGateway;
-
-use crate::client::{ClientMode, WireClient};
-use crate::gateway;
-use crate::upstream::{
+use toolyard_testing::upstream::{
     ReceivedRequest, RequestLog, ScriptedReply, ScriptedUpstream, TOOL, TestUpstream, UpstreamEra,
 };
+use toolyard_testing::wire_client::{ClientMode, WireClient};
+
+use crate::gateway::gateway;
 
 /// The reply of a server to a call.
 type CallScript = fn(&ReceivedRequest) -> ScriptedReply;

@@ -5,11 +5,7 @@ use std::sync::Mutex;
 use insta::assert_snapshot;
 use toolyard_server::RunningGateway;
 
-use crate::client::{ClientMode, WireClient};
-use crate::gateway;
-use crate::upstream::{
-    ReceivedRequest, RequestLog, ScriptedReply, ScriptedUpstream, TOOL, TestUpstream, UpstreamEra, but,
-};
+use crate::gateway::gateway;
 
 /// The reply of a server to a call, or to a request that resumes its stream. `ANSWER` stands for the response message.
 #[derive(Clone, Copy)]
@@ -27,6 +23,10 @@ enum StreamReply {
 }
 
 use StreamReply::*;
+use toolyard_testing::upstream::{
+    ReceivedRequest, RequestLog, ScriptedReply, ScriptedUpstream, TOOL, TestUpstream, UpstreamEra, but,
+};
+use toolyard_testing::wire_client::{ClientMode, WireClient};
 
 impl StreamReply {
     fn reply(self, call: &str) -> ScriptedReply {
@@ -82,7 +82,7 @@ async fn run(replies: &'static [StreamReply]) -> String {
     let answer = WireClient::new(running.address(), ClientMode::Bare).await.call("t", "{}").await.body;
     let answer = match answer.contains(r#""result":{"good":1}"#) {
         true => "answered".to_owned(),
-        false => crate::json::read(&answer).get("error").get("message").plain(),
+        false => toolyard_testing::json::read(&answer).get("error").get("message").plain(),
     };
     let (calls, resumed_event_ids) = upstream.now(|log| (log.count("tools/call"), resumed_event_ids(log)));
     assert_eq!(calls, 1, "a call that may have run is not repeated");

@@ -1,10 +1,12 @@
 //! The budget of bytes in flight.
 
 use tokio::join;
+use toolyard_testing::upstream::{
+    ReceivedRequest, ScriptedReply, ScriptedUpstream, TOOL, TestUpstream, UpstreamEra,
+};
+use toolyard_testing::wire_client::{ClientMode, WireClient, WireConnection, WireResponse, post};
 
-use crate::client::{ClientMode, WireClient, WireConnection, WireResponse, post};
-use crate::gateway;
-use crate::upstream::{ReceivedRequest, ScriptedReply, ScriptedUpstream, TOOL, TestUpstream, UpstreamEra};
+use crate::gateway::gateway;
 
 const KIB: usize = 1 << 10;
 
@@ -138,9 +140,11 @@ async fn unread_answers_of_one_key_do_not_block_other_keys_at_a_stdio_server() {
         ..toolyard_server::GatewayOptions::default()
     };
     let config = format!("transport: stdio, command: python3, args: ['{}']", script.display());
-    let manifest = crate::manifest_of(&crate::entry("s", "", &config), "limits: {bytesInFlight: 64MiB}");
-    let running = toolyard_server::start(&manifest, &options).await.unwrap();
-    running.gateway().settled().await;
+    let manifest = crate::gateway::manifest_of(
+        &crate::gateway::entry("s", "", &config),
+        "limits: {bytesInFlight: 64MiB}",
+    );
+    let running = crate::gateway::started_with(&manifest, &options).await;
     let key = async |name: &str| {
         let new_key =
             serde_json::from_value(serde_json::json!({"name": name, "scopes": ["tools:*", "rest"]}));

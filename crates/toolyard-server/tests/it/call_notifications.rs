@@ -2,11 +2,11 @@
 
 use bytes::Bytes;
 use tokio::sync::watch;
+use toolyard_testing::upstream::{ReceivedRequest, ScriptedReply, TestUpstream, UpstreamEra, but};
+use toolyard_testing::wire_client::{ClientMode, WireClient};
 
 use crate::catalog_server::{CatalogServer, ERAS};
-use crate::client::{ClientMode, WireClient};
-use crate::gateway;
-use crate::upstream::{ReceivedRequest, ScriptedReply, TestUpstream, UpstreamEra, but};
+use crate::gateway::gateway;
 
 /// An event with a notification.
 fn event(method: &str, params: &str) -> String {

@@ -7,10 +7,11 @@ use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
 use tokio::sync::broadcast;
 use toolyard_server::RunningGateway;
-
-use crate::client::{ClientMode, MODERN_META, WireClient, WireResponse};
-use crate::json;
-use crate::upstream::{ReceivedRequest, ReplyScript, ScriptedReply, ScriptedUpstream, TOOL, UpstreamEra};
+use toolyard_testing::json;
+use toolyard_testing::upstream::{
+    ReceivedRequest, ReplyScript, ScriptedReply, ScriptedUpstream, TOOL, UpstreamEra,
+};
+use toolyard_testing::wire_client::{ClientMode, MODERN_META, WireClient, WireResponse};
 
 /// The default definitions of such servers. The name of the prompt is one that models do not accept.
 pub(crate) const PROMPT: &str = r#"{"name":"a.b","arguments":[{"name":"x","vendor":1.10}],"vendor":1.10}"#;

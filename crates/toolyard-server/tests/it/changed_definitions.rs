@@ -5,12 +5,13 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use toolyard_core::registry::EntryKind;
 use toolyard_core::store::Store;
-use toolyard_server::GatewayOptions;
+use toolyard_testing::upstream::{
+    ReceivedRequest, ScriptedReply, ScriptedUpstream, TestUpstream, UpstreamEra, but,
+};
+use toolyard_testing::wire_client::{ClientMode, WireClient};
 
-use crate::client::{ClientMode, WireClient};
+use crate::gateway::{gateway, manifest, started_on};
 use crate::keyed_gateway::{KeyedGateway, memory};
-use crate::upstream::{ReceivedRequest, ScriptedReply, ScriptedUpstream, TestUpstream, UpstreamEra, but};
-use crate::{gateway, manifest};
 
 /// A server with an exchangeable list of tools.
 fn exchangeable_server(list: &Arc<Mutex<Value>>) -> TestUpstream {
@@ -42,9 +43,7 @@ impl DriftGateway {
         let upstreams = lists.each_ref().map(exchangeable_server);
         let [warns, holds] = upstreams.each_ref().map(|upstream| upstream.address);
         let handlers = [("warns", warns, "prefix: always,"), ("holds", holds, "prefix: always, pin: hold,")];
-        let options = GatewayOptions { store: Some(store.clone()), ..GatewayOptions::default() };
-        let running = toolyard_server::start(&manifest(&handlers, ""), &options).await.unwrap();
-        running.gateway().settled().await;
+        let running = started_on(store, &manifest(&handlers, "")).await;
         Self { keyed: KeyedGateway { running, store: store.clone(), upstreams }, lists }
     }
 

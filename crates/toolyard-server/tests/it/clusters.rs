@@ -11,13 +11,13 @@ use futures_util::stream::{self, StreamExt};
 use tokio::sync::Semaphore;
 use toolyard_manifest::ListenAddress;
 use toolyard_server::RunningGateway;
-
-use crate::client::{ClientMode, WireClient};
-use crate::json::{self, JsonNode};
-use crate::upstream::{
+use toolyard_testing::json::{self, JsonNode};
+use toolyard_testing::upstream::{
     ReceivedRequest, ReservedAddress, ScriptedReply, ScriptedUpstream, TOOL, TestUpstream, UpstreamEra,
 };
-use crate::{manifest, started};
+use toolyard_testing::wire_client::{ClientMode, WireClient};
+
+use crate::gateway::{manifest, started};
 
 /// Calls that wait for their clients at the same time.
 const PARKED: usize = 500;

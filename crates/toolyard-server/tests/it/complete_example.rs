@@ -2,11 +2,14 @@
 //! ones.
 
 use toolyard_core::registry::EntryKind;
-use toolyard_core::{BackendPhase, Call, ErrorCode, Json, Outcome, ToolError};
+use toolyard_core::{BackendPhase, ErrorCode};
 use toolyard_manifest::ManifestSource;
-use toolyard_server::{GatewayOptions, RunningGateway};
+use toolyard_server::RunningGateway;
+use toolyard_testing::upstream::{
+    ReceivedRequest, ScriptedReply, ScriptedUpstream, TestUpstream, UpstreamEra,
+};
 
-use crate::upstream::{ReceivedRequest, ScriptedReply, ScriptedUpstream, TestUpstream, UpstreamEra};
+use crate::gateway::{call, started};
 
 /// The example as in the specification, except for the addresses of its services. The MCP server uses the newer one of
 /// the two transports over HTTP, which the gateway detects.
@@ -26,17 +29,7 @@ async fn gateway(api: &TestUpstream, server: &TestUpstream) -> RunningGateway {
     let process = "apiVersion: toolyard.dev/v1alpha1\nkind: Toolyard\nspec: {listen: '127.0.0.1:0'}\n---\n";
     let source = ManifestSource { name: "complete.yaml".into(), text: process.to_owned() + &text };
     let manifest = toolyard_manifest::parse(&[source]).unwrap_or_else(|problems| panic!("{problems}"));
-    let running = toolyard_server::start(&manifest, &GatewayOptions::default()).await.unwrap();
-    running.gateway().settled().await;
-    running
-}
-
-async fn call(running: &RunningGateway, tool: &str, arguments: &str) -> Result<String, ToolError> {
-    let call = Call::tool(tool, Json::parse(arguments.to_owned()).unwrap());
-    match running.gateway().invoke(call).await? {
-        Outcome::Done(output) => Ok(output.body.to_json().as_text().to_owned()),
-        other => panic!("{other:?}"),
-    }
+    started(&manifest).await
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! More connections than `limits.connections`.
 
-use crate::client::WireConnection;
+use toolyard_testing::wire_client::WireConnection;
+
 use crate::keyed_gateway::KeyedGateway;
 
 /// Requests the status with a key; returns the status code, or 0 if the connection was closed.

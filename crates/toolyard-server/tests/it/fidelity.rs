@@ -11,12 +11,14 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use toolyard_core::Registry;
 use toolyard_server::RunningGateway;
+use toolyard_testing::json::{self, JsonNode};
+use toolyard_testing::upstream::{
+    ReceivedRequest, ScriptedReply, ScriptedUpstream, TOOL, TestUpstream, UpstreamEra,
+};
+use toolyard_testing::wire_client::{ClientMode, WireClient};
 
-use crate::client::{ClientMode, WireClient};
-use crate::gateway;
-use crate::json::{self, JsonNode};
+use crate::gateway::gateway;
 use crate::json_values::{members, objects, strings, values};
-use crate::upstream::{ReceivedRequest, ScriptedReply, ScriptedUpstream, TOOL, TestUpstream, UpstreamEra};
 
 /// Nesting depth of payloads: the limit is 128, of which the surrounding messages take some levels.
 pub(crate) const DEEP: usize = 100;

@@ -8,12 +8,12 @@ use futures_util::future::join_all;
 use futures_util::stream;
 use tokio::sync::watch;
 use toolyard_server::RunningGateway;
-
-use crate::client::{ClientMode, WireClient, WireConnection};
-use crate::gateway;
-use crate::upstream::{
+use toolyard_testing::upstream::{
     ReceivedRequest, ScriptedReply, ScriptedUpstream, TOOL, TestUpstream, UpstreamEra, but,
 };
+use toolyard_testing::wire_client::{ClientMode, WireClient, WireConnection};
+
+use crate::gateway::gateway;
 
 /// Resident memory of this process, in bytes.
 fn memory() -> usize {

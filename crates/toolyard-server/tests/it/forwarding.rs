@@ -2,13 +2,13 @@
 
 use insta::assert_snapshot;
 use toolyard_server::GatewayOptions;
+use toolyard_testing::json;
+use toolyard_testing::upstream::{ReceivedRequest, ScriptedReply, TestUpstream, UpstreamEra};
+use toolyard_testing::wire_client::{ClientMode, MODERN_META, WireClient};
 
 use crate::catalog_server::{CatalogServer, ERAS, LISTS, all_lists, ask, clients, never};
-use crate::client::{ClientMode, MODERN_META, WireClient};
-use crate::json;
+use crate::gateway::{gateway, manifest, started_on};
 use crate::keyed_gateway::{KeyedGateway, memory};
-use crate::upstream::{ReceivedRequest, ScriptedReply, TestUpstream, UpstreamEra};
-use crate::{gateway, manifest};
 
 /// Requests: the method, the parameters of the client, and the parameters at the server.
 const CALLS: [(&str, &str, &str); 5] = [
@@ -237,9 +237,7 @@ async fn names_outside_the_scope_do_not_exist() {
     };
     let (open, closed) = (server("open"), server("closed"));
     let (store, handlers) = (memory().await, [("open", open.address, ""), ("closed", closed.address, "")]);
-    let options = GatewayOptions { store: Some(store.clone()), ..GatewayOptions::default() };
-    let running = toolyard_server::start(&manifest(&handlers, ""), &options).await.unwrap();
-    running.gateway().settled().await;
+    let running = started_on(&store, &manifest(&handlers, "")).await;
     let gateway = KeyedGateway { running, store, upstreams: [open, closed] };
     let key = gateway.key_for("tools:open/*").await;
     let ask = async |method: &str, params: &str, pick: &str| {

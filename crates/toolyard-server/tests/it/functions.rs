@@ -6,13 +6,14 @@ use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use toolyard_core::registry::EntryKind;
-use toolyard_core::{BackendPhase, Call, ErrorCode, Json, MessageExchange, Object, Outcome, ToolError};
-use toolyard_manifest::{FunctionHandler, Manifest, ProcessSettings};
+use toolyard_core::{BackendPhase, Call, ErrorCode, Json, MessageExchange, Object, ToolError};
+use toolyard_manifest::{FunctionHandler, ProcessSettings};
 use toolyard_process::{ProcessSpawner, ProcessTable};
+use toolyard_server::RunningGateway;
 use toolyard_server::build::{FunctionExchanges, HandlerBuilder};
-use toolyard_server::{GatewayOptions, RunningGateway};
+use toolyard_testing::upstream::{ReceivedRequest, ScriptedReply, TestUpstream};
 
-use crate::upstream::{ReceivedRequest, ScriptedReply, TestUpstream};
+use crate::gateway::{call, gateway_of, manifest_of, result_text};
 
 const KEY: &str = "RIV_0123456789";
 
@@ -46,34 +47,6 @@ fn platform() -> TestUpstream {
     })
 }
 
-fn manifest(handlers: &str) -> Manifest {
-    let text = format!(
-        "apiVersion: toolyard.dev/v1alpha1\nkind: Toolyard\nspec: {{listen: '127.0.0.1:0'}}\n---\n\
-         apiVersion: omnia.altairalabs.ai/v1alpha1\nkind: ToolRegistry\nmetadata: {{name: test}}\n\
-         spec:\n  handlers:\n{handlers}"
-    );
-    let source = toolyard_manifest::ManifestSource { name: "test.yaml".into(), text };
-    toolyard_manifest::parse(&[source]).unwrap_or_else(|problems| panic!("{problems}"))
-}
-
-async fn gateway(handlers: &str) -> RunningGateway {
-    let running = toolyard_server::start(&manifest(handlers), &GatewayOptions::default()).await.unwrap();
-    running.gateway().settled().await;
-    running
-}
-
-fn text_of(outcome: Result<Outcome, ToolError>) -> Result<String, ToolError> {
-    match outcome? {
-        Outcome::Done(output) => Ok(output.body.to_json().as_text().to_owned()),
-        other => panic!("{other:?}"),
-    }
-}
-
-async fn call(running: &RunningGateway, tool: &str, arguments: &str) -> Result<String, ToolError> {
-    let arguments = Json::parse(arguments.to_owned()).unwrap();
-    text_of(running.gateway().invoke(Call::tool(tool, arguments)).await)
-}
-
 fn phase(running: &RunningGateway, handler: &str) -> BackendPhase {
     let registry = running.gateway().registry();
     let phase = registry.phases().iter().find(|(name, _)| **name == *handler).map(|(_, phase)| phase.clone());
@@ -84,13 +57,13 @@ fn phase(running: &RunningGateway, handler: &str) -> BackendPhase {
 async fn platform_functions_are_served() {
     let platform = platform();
     let at = format!("baseURL: 'http://{}/b/', apiKey: {KEY}", platform.address);
-    let running = gateway(&format!(
+    let handlers = format!(
         "  - {{name: mcp, type: cortexone, cortexoneConfig: {{id: mcp, version: v1.2, {at}}}}}\n  \
          - name: add\n    type: cortexone\n    tool: {{name: add, description: Adds, inputSchema: {{type: object}}}}\n    \
          cortexoneConfig: {{id: add, version: latest, {at}}}\n  \
          - {{name: gone, type: cortexone, cortexoneConfig: {{id: gone, version: '1', {at}}}}}\n"
-    ))
-    .await;
+    );
+    let running = gateway_of(&handlers, "").await;
     let registry = running.gateway().registry();
     let tools: Vec<_> = registry.entries(EntryKind::Tools).iter().map(|entry| &*entry.name).collect();
     assert_eq!(tools, ["echo", "add"]);
@@ -105,9 +78,10 @@ async fn platform_functions_are_served() {
 
 #[tokio::test]
 async fn unpublished_function_is_reported() {
-    let running = gateway(
+    let running = gateway_of(
         "  - name: own\n    type: function\n    tool: {name: own, description: Own, inputSchema: {type: object}}\n    \
          functionConfig: {id: own}\n",
+        "",
     )
     .await;
     let reason = r#"there is no function "own""#;
@@ -148,10 +122,11 @@ impl MessageExchange for FunctionGateway {
 
 #[tokio::test]
 async fn hosted_functions_are_mcp_servers_or_tools() {
-    let manifest = manifest(
+    let manifest = manifest_of(
         "  - {name: mcp, type: function, functionConfig: {id: mcp, version: '1.2'}}\n  \
          - name: own\n    type: function\n    tool: {name: own, description: Own, inputSchema: {type: object}}\n    \
          functionConfig: {path: functions/own}\n",
+        "",
     );
     let host = Arc::<RecordingHost>::default();
     let processes = ProcessTable::new(ProcessSpawner::Direct, 1);
@@ -167,7 +142,7 @@ async fn hosted_functions_are_mcp_servers_or_tools() {
         let catalog = catalog.wait_for(|catalog| catalog.phase == BackendPhase::Ready).await.unwrap().clone();
         let tool = catalog.tools[0].name.clone();
         let call = Call::tool(tool, Json::parse(r#"{"a":1}"#).unwrap());
-        assert_eq!(text_of(handler.backend.call(call).await).unwrap(), expect);
+        assert_eq!(result_text(handler.backend.call(call).await).unwrap(), expect);
     }
     let sources: Vec<_> =
         host.0.lock().unwrap().iter().map(|handler| format!("{:?}", handler.source)).collect();

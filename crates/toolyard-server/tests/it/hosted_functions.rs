@@ -143,13 +143,11 @@ impl FunctionExchanges for FixedExchange {
 
 /// A handler with one tool, which runs on this exchange. `price` is the setting of the manifest.
 fn handler(exchange: Arc<dyn MessageExchange>, price: &str) -> toolyard_core::registry::HandlerEntry {
-    let text = format!(
-        "apiVersion: omnia.altairalabs.ai/v1alpha1\nkind: ToolRegistry\nmetadata: {{name: test}}\nspec:\n  handlers:\n  \
-         - {{name: own, type: function, {price} functionConfig: {{id: own}}, \
+    let handler = format!(
+        "  - {{name: own, type: function, {price} functionConfig: {{id: own}}, \
          tool: {{name: own, description: Own, inputSchema: {{type: object}}}}}}\n"
     );
-    let source = toolyard_manifest::ManifestSource { name: "test.yaml".into(), text };
-    let manifest = toolyard_manifest::parse(&[source]).unwrap_or_else(|problems| panic!("{problems}"));
+    let manifest = crate::gateway::manifest_of(&handler, "");
     let builder =
         HandlerBuilder::new(ProcessSettings::default(), ProcessTable::new(ProcessSpawner::Direct, 1))
             .unwrap();

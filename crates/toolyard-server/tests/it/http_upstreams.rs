@@ -4,14 +4,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use insta::assert_snapshot;
 use toolyard_server::RunningGateway;
-
-use crate::client::{ClientMode, WireClient};
-use crate::sse_upstream::{self, SseServer, SseSessions};
-use crate::upstream::{
+use toolyard_testing::upstream::{
     ReceivedRequest, ReplyScript, RequestLog, ScriptedReply, ScriptedUpstream, TOOL, TestUpstream,
     UpstreamEra, but,
 };
-use crate::{entry, gateway_of};
+use toolyard_testing::wire_client::{ClientMode, WireClient};
+
+use crate::gateway::{entry, gateway_of};
+use crate::sse_upstream::{self, SseServer, SseSessions};
 
 fn good(request: &ReceivedRequest) -> ScriptedReply {
     ScriptedReply::result(request, r#"{"good":1}"#)

@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use toolyard_core::store::Store;
+use toolyard_server::RunningGateway;
 use toolyard_server::keys::{NewApiKey, record};
-use toolyard_server::{GatewayOptions, RunningGateway};
 use toolyard_store::{DatabaseLocation, StoreOptions};
+use toolyard_testing::upstream::{
+    ReceivedRequest, ScriptedReply, ScriptedUpstream, TestUpstream, UpstreamEra,
+};
+use toolyard_testing::wire_client::{WireConnection, WireResponse};
 
-use crate::client::{WireConnection, WireResponse};
-use crate::manifest;
-use crate::upstream::{ReceivedRequest, ScriptedReply, ScriptedUpstream, TestUpstream, UpstreamEra};
+use crate::gateway::{manifest, started_on};
 
 /// A gateway in front of two servers, and its store.
 pub(crate) struct KeyedGateway {
@@ -58,9 +60,7 @@ impl KeyedGateway {
         let math = TestUpstream::start(ScriptedUpstream::new(UpstreamEra::Modern, &[ADD], answer));
         let web = TestUpstream::start(ScriptedUpstream::new(UpstreamEra::Legacy, &[SEARCH, DELETE], answer));
         let handlers = [("math", math.address, "price: '0.5',"), ("web", web.address, "")];
-        let options = GatewayOptions { store: Some(store.clone()), ..GatewayOptions::default() };
-        let running = toolyard_server::start(&manifest(&handlers, process), &options).await.unwrap();
-        running.gateway().settled().await;
+        let running = started_on(&store, &manifest(&handlers, process)).await;
         Self { running, store, upstreams: [math, web] }
     }
 

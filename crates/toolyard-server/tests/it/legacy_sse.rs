@@ -4,11 +4,11 @@ use std::sync::{Arc, Mutex};
 
 use insta::assert_snapshot;
 use toolyard_server::RunningGateway;
+use toolyard_testing::upstream::{ReceivedRequest, ScriptedReply, TestUpstream};
+use toolyard_testing::wire_client::{ClientMode, WireClient};
 
-use crate::client::{ClientMode, WireClient};
+use crate::gateway::{entry, gateway_of};
 use crate::sse_upstream::{SessionStream, SseServer, SseSessions, accepted, good};
-use crate::upstream::{ReceivedRequest, ScriptedReply, TestUpstream};
-use crate::{entry, gateway_of};
 
 type SseFault = fn(&ReceivedRequest, &SessionStream) -> ScriptedReply;
 
@@ -123,7 +123,7 @@ async fn replies_to_a_call() {
     a long refusal: "error":{"code":-32603,"message":"The server failed to answer","data":{"code":"unavailable","reason":"The server failed to answer","retryable":true}}
     a broken connection: "error":{"code":-32603,"message":"The connection to the server broke","data":{"code":"unavailable","reason":"The connection to the server broke","retryable":true}}
     "#);
-    let answers = |log: &crate::upstream::RequestLog| {
+    let answers = |log: &toolyard_testing::upstream::RequestLog| {
         let answers = log.requests.iter().filter(|request| request.method().is_empty());
         answers.map(|request| request.body.clone()).collect::<Vec<_>>().join("\n")
     };
@@ -184,8 +184,8 @@ async fn timed_out_call_is_cancelled() {
     let target = FaultySseUpstream::with("timeout: 200ms,", "").await;
     let answer = target.call(|_, _| accepted()).await;
     assert!(answer.contains("The tool did not answer in time"), "{answer}");
-    let seen = |log: &crate::upstream::RequestLog| log.count("notifications/cancelled") == 1;
-    let ids = |log: &crate::upstream::RequestLog| {
+    let seen = |log: &toolyard_testing::upstream::RequestLog| log.count("notifications/cancelled") == 1;
+    let ids = |log: &toolyard_testing::upstream::RequestLog| {
         (log.last("tools/call").id(), log.last("notifications/cancelled").params().get("requestId").text())
     };
     let (call, withdrawn) = target.upstream.saw(seen, ids).await;

@@ -9,12 +9,12 @@ use tokio::time;
 use toolyard_core::Registry;
 use toolyard_core::registry::EntryKind;
 use toolyard_server::GatewayOptions;
+use toolyard_testing::json;
+use toolyard_testing::upstream::{ScriptedReply, TestUpstream, UpstreamEra, but};
+use toolyard_testing::wire_client::{ClientMode, WireClient};
 
 use crate::catalog_server::{CatalogServer, LISTS, ask, never};
-use crate::client::{ClientMode, WireClient};
-use crate::json;
-use crate::upstream::{ScriptedReply, TestUpstream, UpstreamEra, but};
-use crate::{gateway, manifest};
+use crate::gateway::{gateway, manifest};
 
 /// A modern server with a time to live in seconds and a cache scope for each list.
 fn server(lists: [(u64, &str); 4]) -> CatalogServer {

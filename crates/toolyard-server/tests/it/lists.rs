@@ -1,9 +1,12 @@
 //! Lists of prompts, resources and templates: their content, and when the gateway requests them.
 
+use toolyard_testing::json;
+use toolyard_testing::upstream::{
+    ReceivedRequest, RequestLog, ScriptedReply, TestUpstream, UpstreamEra, but,
+};
+
 use crate::catalog_server::{CatalogServer, ERAS, LISTS, all_lists, clients, list_text, never};
-use crate::gateway;
-use crate::json;
-use crate::upstream::{ReceivedRequest, RequestLog, ScriptedReply, TestUpstream, UpstreamEra, but};
+use crate::gateway::gateway;
 
 /// Definitions pass unchanged, except for a name that models do not accept.
 const STOCK: &str = r#"[{"name":"t","inputSchema":{"type":"object"}}]

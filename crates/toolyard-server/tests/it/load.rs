@@ -8,13 +8,13 @@ use futures_util::future::join_all;
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::watch;
 use toolyard_server::RunningGateway;
-
-use crate::client::{ClientMode, WireClient};
-use crate::gateway;
-use crate::json;
-use crate::upstream::{
+use toolyard_testing::json;
+use toolyard_testing::upstream::{
     ReceivedRequest, ReplyScript, ScriptedReply, ScriptedUpstream, TOOL, TestUpstream, UpstreamEra,
 };
+use toolyard_testing::wire_client::{ClientMode, WireClient};
+
+use crate::gateway::gateway;
 
 const CALLERS: usize = 1000;
 

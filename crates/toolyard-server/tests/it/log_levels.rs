@@ -6,12 +6,12 @@ use std::time::Duration;
 use insta::assert_snapshot;
 use tokio::time;
 use toolyard_core::{Call, ClientNotification, Json, LogLevel};
+use toolyard_testing::json;
+use toolyard_testing::upstream::{ReceivedRequest, ScriptedReply, TestUpstream, UpstreamEra};
+use toolyard_testing::wire_client::{ClientMode, MODERN_META, WireClient};
 
 use crate::catalog_server::{CatalogServer, ERAS, ask};
-use crate::client::{ClientMode, MODERN_META, WireClient};
-use crate::gateway;
-use crate::json;
-use crate::upstream::{ReceivedRequest, ScriptedReply, TestUpstream, UpstreamEra};
+use crate::gateway::gateway;
 
 /// The gateway sets the most verbose level of its clients at a server, and each client gets its own level.
 #[tokio::test]

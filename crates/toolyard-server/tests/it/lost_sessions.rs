@@ -7,13 +7,13 @@ use bytes::Bytes;
 use futures_util::future::join_all;
 use insta::assert_snapshot;
 use toolyard_server::RunningGateway;
-
-use crate::client::{ClientMode, WireClient};
-use crate::gateway;
-use crate::upstream::{
+use toolyard_testing::upstream::{
     ReceivedRequest, ReplyScript, ScriptedReply, ScriptedUpstream, TOOL, TestUpstream, UpstreamEra, but,
     initialized,
 };
+use toolyard_testing::wire_client::{ClientMode, WireClient};
+
+use crate::gateway::gateway;
 
 /// The reply of a server that does not know the session of a request.
 type SessionRefusal = fn(&ReceivedRequest) -> ScriptedReply;

@@ -4,10 +4,12 @@
 use std::net::SocketAddr;
 
 use insta::assert_snapshot;
+use toolyard_testing::upstream::{
+    ReceivedRequest, ScriptedReply, ScriptedUpstream, TOOL, TestUpstream, UpstreamEra,
+};
+use toolyard_testing::wire_client::{ClientMode, MODERN_META, WireClient, WireConnection, post};
 
-use crate::client::{ClientMode, MODERN_META, WireClient, WireConnection, post};
-use crate::gateway;
-use crate::upstream::{ReceivedRequest, ScriptedReply, ScriptedUpstream, TOOL, TestUpstream, UpstreamEra};
+use crate::gateway::gateway;
 
 /// A tool with an argument that is mirrored in a header.
 const MIRRORING: &str = r#"{"name":"m","inputSchema":{"type":"object","properties":{"r":{"type":"string","x-mcp-header":"Region"}}}}"#;

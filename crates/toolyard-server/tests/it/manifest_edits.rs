@@ -7,12 +7,12 @@ use tokio::sync::watch;
 use toolyard_core::Registry;
 use toolyard_core::registry::EntryKind;
 use toolyard_server::RunningGateway;
-
-use crate::client::{ClientMode, WireClient};
-use crate::upstream::{
+use toolyard_testing::upstream::{
     ReceivedRequest, ReservedAddress, ScriptedReply, ScriptedUpstream, TestUpstream, UpstreamEra, but,
 };
-use crate::{gateway, manifest};
+use toolyard_testing::wire_client::{ClientMode, WireClient};
+
+use crate::gateway::{gateway, manifest};
 
 /// A server with one tool, which answers with a word.
 fn server(tool: &str, word: &'static str) -> ScriptedUpstream {

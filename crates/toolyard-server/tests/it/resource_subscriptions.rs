@@ -2,14 +2,14 @@
 
 use futures_util::stream;
 use tokio::sync::watch;
-
-use crate::catalog_server::{CatalogServer, acknowledged};
-use crate::client::{ClientMode, MODERN_META, WireClient, WireEventStream};
-use crate::json;
-use crate::upstream::{
+use toolyard_testing::json;
+use toolyard_testing::upstream::{
     ReceivedRequest, RequestLog, ReservedAddress, ScriptedReply, TestUpstream, UpstreamEra, but,
 };
-use crate::{gateway, manifest};
+use toolyard_testing::wire_client::{ClientMode, MODERN_META, WireClient, WireEventStream};
+
+use crate::catalog_server::{CatalogServer, acknowledged};
+use crate::gateway::{gateway, manifest};
 
 const UPDATED: &str = "notifications/resources/updated";
 

@@ -3,14 +3,13 @@
 use std::net::SocketAddr;
 
 use insta::assert_snapshot;
-use toolyard_server::GatewayOptions;
 use toolyard_server::keys::record;
+use toolyard_testing::upstream::{ReceivedRequest, ScriptedReply, TestUpstream, UpstreamEra};
+use toolyard_testing::wire_client::{ClientMode, MODERN_META, WireClient, WireConnection, post};
 
 use crate::catalog_server::{CatalogServer, ERAS, ask, clients, list_text};
-use crate::client::{ClientMode, MODERN_META, WireClient, WireConnection, post};
+use crate::gateway::{gateway, manifest, started_on};
 use crate::keyed_gateway::memory;
-use crate::upstream::{ReceivedRequest, ScriptedReply, TestUpstream, UpstreamEra};
-use crate::{gateway, manifest};
 
 /// A server whose resource content is the requested URI.
 fn server(era: UpstreamEra, name: &'static str) -> CatalogServer {
@@ -137,10 +136,7 @@ async fn key_cannot_leave_its_resource_scope() {
     let capabilities = r#"{"resources":{"subscribe":true},"completions":{}}"#;
     let upstream = TestUpstream::start(server(UpstreamEra::Legacy, "1").with_capabilities(capabilities));
     let store = memory().await;
-    let options = GatewayOptions { store: Some(store.clone()), ..GatewayOptions::default() };
-    let running =
-        toolyard_server::start(&manifest(&[("h", upstream.address, "")], ""), &options).await.unwrap();
-    running.gateway().settled().await;
+    let running = started_on(&store, &manifest(&[("h", upstream.address, "")], "")).await;
     let new_key = r#"{"name":"k","scopes":["tools:res://open/*","tools:h+res://open/*"]}"#;
     let new_key = serde_json::from_str(new_key).unwrap();
     let key = record::create(&*store, new_key).await.unwrap().1.reveal();

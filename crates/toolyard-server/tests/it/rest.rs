@@ -3,10 +3,12 @@
 use insta::assert_snapshot;
 use serde_json::Value;
 use tokio::sync::watch;
+use toolyard_testing::upstream::{
+    ReceivedRequest, ScriptedReply, ScriptedUpstream, TOOL, TestUpstream, UpstreamEra,
+};
+use toolyard_testing::wire_client::WireConnection;
 
-use crate::client::WireConnection;
 use crate::keyed_gateway::{KeyedGateway, short};
-use crate::upstream::{ReceivedRequest, ScriptedReply, ScriptedUpstream, TOOL, TestUpstream, UpstreamEra};
 
 async fn body(gateway: &KeyedGateway, line: &str) -> String {
     let response = gateway.ask("", line, "").await;
@@ -337,7 +339,7 @@ async fn call_continues_after_its_client_disconnects() {
         ScriptedReply::result(request, r#"{"content":[{"type":"text","text":"done"}]}"#).after(ready)
     });
     let upstream = TestUpstream::start(server);
-    let running = crate::gateway(&[("slow", upstream.address, "")], "").await;
+    let running = crate::gateway::gateway(&[("slow", upstream.address, "")], "").await;
     let request = "POST /api/v1/tools/t/call HTTP/1.1\r\nhost: localhost\r\nidempotency-key: k\r\n\
         content-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
     let ask = async || {
@@ -377,7 +379,7 @@ async fn calls_are_refused_while_the_gateway_drains() {
             })
         },
     ));
-    let running = crate::gateway(&[("h", upstream.address, "")], "").await;
+    let running = crate::gateway::gateway(&[("h", upstream.address, "")], "").await;
     let request = |arguments: &str| {
         let head = "POST /api/v1/tools/t/call HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json";
         format!("{head}\r\ncontent-length: {}\r\n\r\n{arguments}", arguments.len()).into_bytes()

@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use toolyard_core::registry::EntryKind;
 use toolyard_core::store::{KeySpace, Store};
-use toolyard_server::{GatewayOptions, RunningGateway};
-
-use crate::keyed_gateway::memory;
-use crate::manifest;
-use crate::upstream::{
+use toolyard_server::RunningGateway;
+use toolyard_testing::upstream::{
     ReceivedRequest, ScriptedReply, ScriptedUpstream, TOOL, TestUpstream, UpstreamEra, but,
 };
+
+use crate::gateway::{manifest, started_on};
+use crate::keyed_gateway::memory;
 
 /// A server that answers nothing until the test opens its gate.
 struct GatedServer {
@@ -38,10 +38,7 @@ impl GatedServer {
 }
 
 async fn start(store: &Arc<dyn Store>, servers: &[(&str, SocketAddr, &str)]) -> RunningGateway {
-    let options = GatewayOptions { store: Some(store.clone()), ..GatewayOptions::default() };
-    let running = toolyard_server::start(&manifest(servers, ""), &options).await.unwrap();
-    running.gateway().settled().await;
-    running
+    started_on(store, &manifest(servers, "")).await
 }
 
 /// Waits until the gateway advertises `count` tools; returns their names with those of their handlers.

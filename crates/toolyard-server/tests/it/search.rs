@@ -2,11 +2,13 @@
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
+use toolyard_testing::upstream::{
+    ReceivedRequest, ScriptedReply, ScriptedUpstream, TestUpstream, UpstreamEra,
+};
+use toolyard_testing::wire_client::{ClientMode, WireClient};
 
-use crate::client::{ClientMode, WireClient};
+use crate::gateway::{manifest, started};
 use crate::keyed_gateway::KeyedGateway;
-use crate::upstream::{ReceivedRequest, ScriptedReply, ScriptedUpstream, TestUpstream, UpstreamEra};
-use crate::{manifest, started};
 
 /// Settings of `builtins` with the search tools alone.
 fn builtins(search: &str) -> String {

@@ -1,8 +1,8 @@
 //! Session quotas: a new session replaces one of the same owner, and counts against the owner's rate.
 
 use insta::assert_snapshot;
+use toolyard_testing::wire_client::{MODERN_META, WireConnection, WireResponse};
 
-use crate::client::{MODERN_META, WireConnection, WireResponse};
 use crate::keyed_gateway::KeyedGateway;
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;

@@ -5,13 +5,13 @@ use futures_util::future::join_all;
 use insta::assert_snapshot;
 use tokio::sync::watch;
 use toolyard_server::RunningGateway;
-
-use crate::client::{ClientMode, WireClient, WireConnection, WireResponse, post};
-use crate::gateway;
-use crate::json;
-use crate::upstream::{
+use toolyard_testing::json;
+use toolyard_testing::upstream::{
     ReceivedRequest, ReplyScript, ScriptedReply, ScriptedUpstream, TOOL, TestUpstream, UpstreamEra,
 };
+use toolyard_testing::wire_client::{ClientMode, WireClient, WireConnection, WireResponse, post};
+
+use crate::gateway::gateway;
 
 async fn start(era: UpstreamEra, call: impl ReplyScript, process: &str) -> (TestUpstream, RunningGateway) {
     let upstream = TestUpstream::start(ScriptedUpstream::new(era, &[TOOL], call));

@@ -6,8 +6,7 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use futures_util::stream;
 use tokio::sync::mpsc;
-
-use crate::upstream::{ReceivedRequest, ReplyScript, ScriptedReply, TOOL};
+use toolyard_testing::upstream::{ReceivedRequest, ReplyScript, ScriptedReply, TOOL};
 
 /// The sender of the stream of one session. The stream ends when the last clone is dropped.
 #[derive(Clone)]

@@ -4,12 +4,12 @@ use insta::assert_snapshot;
 use serde_json::Value;
 use toolyard_core::{BackendPhase, Registry};
 use toolyard_server::{GatewayOptions, RunningGateway};
-
-use crate::client::WireConnection;
-use crate::upstream::{
+use toolyard_testing::upstream::{
     ReceivedRequest, ReservedAddress, ScriptedReply, ScriptedUpstream, TOOL, TestUpstream, UpstreamEra,
 };
-use crate::{gateway, manifest};
+use toolyard_testing::wire_client::WireConnection;
+
+use crate::gateway::{gateway, manifest};
 
 /// The status with times and ports replaced, which differ between runs.
 async fn status(running: &RunningGateway) -> Value {

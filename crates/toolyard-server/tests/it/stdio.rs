@@ -5,24 +5,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use insta::assert_snapshot;
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use toolyard_mcp::server::duplex::{self, DuplexLimits};
 use toolyard_mcp::server::{FrontendLimits, FrontendOptions, McpFrontend, OfferedFeatures, ServerInfo};
 use toolyard_server::RunningGateway;
-
-use crate::client::MODERN_META;
-use crate::gateway;
-use crate::json;
-use crate::upstream::{
+use toolyard_testing::json;
+use toolyard_testing::line_pipe::LinePipe;
+use toolyard_testing::upstream::{
     ReceivedRequest, ReplyScript, ScriptedReply, ScriptedUpstream, TOOL, TestUpstream, UpstreamEra,
 };
+use toolyard_testing::wire_client::MODERN_META;
+
+use crate::gateway::gateway;
 
 /// A client at the other end of a pipe.
 struct PipeClient {
-    input: Option<WriteHalf<DuplexStream>>,
-    output: BufReader<ReadHalf<DuplexStream>>,
+    pipe: LinePipe,
     served: JoinHandle<io::Result<()>>,
     upstream: TestUpstream,
     _stopping: watch::Sender<bool>,
@@ -40,14 +39,11 @@ impl PipeClient {
         let limits = FrontendLimits { max_queued_notices: 16, ..FrontendLimits::default() };
         let options = FrontendOptions { info, offers, limits, ..FrontendOptions::default() };
         let frontend = Arc::new(McpFrontend::new(running.gateway().clone(), options, stopping_now));
-        let (ours, theirs) = tokio::io::duplex(64 * 1024);
-        let (theirs_in, theirs_out) = tokio::io::split(theirs);
+        let (pipe, input, output) = LinePipe::new(64 * 1024);
         let limits =
             DuplexLimits { max_line_bytes: 10_000, max_requests: 100, drain_time: Duration::from_secs(60) };
-        let served = tokio::spawn(duplex::serve(frontend, theirs_in, theirs_out, limits));
-        let (output, input) = tokio::io::split(ours);
-        let output = BufReader::new(output);
-        Self { input: Some(input), output, served, upstream, _stopping: stopping, _running: running }
+        let served = tokio::spawn(duplex::serve(frontend, input, output, limits));
+        Self { pipe, served, upstream, _stopping: stopping, _running: running }
     }
 
     async fn with_tool(call: impl ReplyScript) -> Self {
@@ -56,15 +52,12 @@ impl PipeClient {
     }
 
     async fn send_line(&mut self, line: &str) {
-        let input = self.input.as_mut().unwrap();
-        input.write_all(format!("{line}\n").as_bytes()).await.unwrap();
+        self.pipe.send(line).await;
     }
 
     /// The next line; empty at the end.
     async fn next_line(&mut self) -> String {
-        let mut line = String::new();
-        self.output.read_line(&mut line).await.unwrap();
-        line.trim_end().to_owned()
+        self.pipe.next().await.unwrap_or_default()
     }
 
     async fn ask(&mut self, line: &str) -> String {
@@ -74,7 +67,7 @@ impl PipeClient {
 
     /// Closes the input of the gateway.
     async fn end(&mut self) {
-        self.input.take().unwrap().shutdown().await.unwrap();
+        self.pipe.close_input().await;
     }
 }
 

@@ -9,13 +9,13 @@ use opentelemetry_proto::tonic::trace::v1::Span;
 use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
 use toolyard_server::telemetry::names;
 use toolyard_server::{GatewayOptions, RunningGateway};
-
-use self::collector::{OtlpCollector, attribute};
-use crate::client::{ClientMode, WireClient, WireConnection};
-use crate::upstream::{
+use toolyard_testing::upstream::{
     ReceivedRequest, ReservedAddress, ScriptedReply, ScriptedUpstream, TOOL, TestUpstream, UpstreamEra,
 };
-use crate::{entry, manifest_of, started};
+use toolyard_testing::wire_client::{ClientMode, WireClient, WireConnection};
+
+use self::collector::{OtlpCollector, attribute};
+use crate::gateway::{entry, manifest_of, started};
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const CLIENTS_SPAN: &str = "00f067aa0ba902b7";
@@ -75,7 +75,13 @@ impl TracedServers {
             server.now(|log| {
                 let call = log.last("tools/call");
                 let header = call.head.header("traceparent").map(str::to_owned);
-                (header, call.params().get("_meta").find("traceparent").map(crate::json::JsonNode::plain))
+                (
+                    header,
+                    call.params()
+                        .get("_meta")
+                        .find("traceparent")
+                        .map(toolyard_testing::json::JsonNode::plain),
+                )
             })
         };
         let plain = self.plain.now(|log| {

@@ -2,13 +2,13 @@
 
 use insta::assert_snapshot;
 use tokio::sync::watch;
-
-use crate::client::{ClientMode, WireClient};
-use crate::gateway;
-use crate::json::JsonNode;
-use crate::upstream::{
+use toolyard_testing::json::JsonNode;
+use toolyard_testing::upstream::{
     ReceivedRequest, ReservedAddress, ScriptedReply, ScriptedUpstream, TOOL, TestUpstream, UpstreamEra, but,
 };
+use toolyard_testing::wire_client::{ClientMode, WireClient};
+
+use crate::gateway::gateway;
 
 /// The reply of a server to `tools/list`.
 type ListReply = fn(&ReceivedRequest) -> ScriptedReply;

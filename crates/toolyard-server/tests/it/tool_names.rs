@@ -5,17 +5,16 @@ use std::sync::Arc;
 
 use toolyard_core::registry::EntryKind;
 use toolyard_core::store::Store;
-use toolyard_server::GatewayOptions;
+use toolyard_testing::upstream::{
+    ReceivedRequest, ScriptedReply, ScriptedUpstream, TestUpstream, UpstreamEra,
+};
 
+use crate::gateway::{manifest, started_on};
 use crate::keyed_gateway::memory;
-use crate::manifest;
-use crate::upstream::{ReceivedRequest, ScriptedReply, ScriptedUpstream, TestUpstream, UpstreamEra};
 
 /// Starts a gateway, waits for all its handlers, stops it, and returns the advertised names.
 async fn names(store: &Arc<dyn Store>, handlers: &[(&str, SocketAddr, &str)]) -> String {
-    let options = GatewayOptions { store: Some(store.clone()), ..GatewayOptions::default() };
-    let running = toolyard_server::start(&manifest(handlers, ""), &options).await.unwrap();
-    running.gateway().settled().await;
+    let running = started_on(store, &manifest(handlers, "")).await;
     let registry = running.gateway().registry();
     let named = |handler: &str| {
         let entry = registry.entries(EntryKind::Tools).iter().find(|entry| &*entry.handler.name == handler);

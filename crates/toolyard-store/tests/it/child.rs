@@ -1,6 +1,5 @@
 //! Another process with a store: this test binary again, so that a test can kill it.
 
-#![expect(clippy::disallowed_methods, reason = "tests start programs of their own")]
 #![expect(clippy::print_stdout, reason = "the child reports acknowledged writes on its output")]
 
 use std::io::{BufRead, BufReader, Lines};
@@ -9,6 +8,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 use toolyard_core::store::{KeySpace, PutRequest, Store};
 use toolyard_store::{DatabaseLocation, PostgresUrl, StoreOptions, open};
+use toolyard_testing::process::bound_to_thread;
 
 use crate::disk;
 
@@ -21,8 +21,7 @@ pub(crate) const SPACE: KeySpace = KeySpace("crash");
 
 /// The command of a child with this role. The child ends with the thread of the test.
 pub(crate) fn command(role: &str, location: &str) -> Command {
-    let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "KILL", "--"]).arg(std::env::current_exe().unwrap());
+    let mut command = bound_to_thread(std::env::current_exe().unwrap());
     command.args(["--exact", "child::main", "--ignored", "--nocapture"]);
     command.env(ROLE, role).env(LOCATION, location).stdin(Stdio::null()).stdout(Stdio::piped());
     command

@@ -10,6 +10,5 @@ mod model;
 mod opening;
 mod postgres;
 mod reopening;
-mod server;
 mod suite;
 mod tls;

@@ -7,28 +7,26 @@ use toolyard_store::{BackupError, DatabaseLocation, PostgresUrl, StoreOptions, b
 
 use crate::child::{self, WriterProcess};
 use crate::opening::error_chain;
-use crate::server::PostgresServer;
+use toolyard_testing::postgres::PostgresServer;
 
 const SPACE: KeySpace = KeySpace("postgres");
 
-impl PostgresServer {
-    pub(crate) fn location(&self) -> DatabaseLocation {
-        DatabaseLocation::Postgres(PostgresUrl::parse(&self.url()).unwrap())
-    }
+pub(crate) fn location(server: &PostgresServer) -> DatabaseLocation {
+    DatabaseLocation::Postgres(PostgresUrl::parse(&server.url()).unwrap())
+}
 
-    /// Executes SQL past the store.
-    pub(crate) async fn execute(&self, sql: &str) {
-        let (client, connection) = tokio_postgres::connect(&self.url(), tokio_postgres::NoTls).await.unwrap();
-        let driving = tokio::spawn(connection);
-        client.batch_execute(sql).await.unwrap();
-        drop(client);
-        driving.await.unwrap().unwrap();
-    }
+/// Executes SQL past the store.
+pub(crate) async fn execute(server: &PostgresServer, sql: &str) {
+    let (client, connection) = tokio_postgres::connect(&server.url(), tokio_postgres::NoTls).await.unwrap();
+    let driving = tokio::spawn(connection);
+    client.batch_execute(sql).await.unwrap();
+    drop(client);
+    driving.await.unwrap().unwrap();
 }
 
 /// Gateways, each with its own pool. They start at once, on an empty database.
 async fn gateways<const N: usize>(server: &PostgresServer) -> [std::sync::Arc<dyn Store>; N] {
-    let options = StoreOptions::at(server.location());
+    let options = StoreOptions::at(location(server));
     let opened = futures_util::future::try_join_all((0..N).map(|_| open(&options))).await.unwrap();
     opened.try_into().unwrap_or_else(|_| unreachable!("`N` stores were opened"))
 }
@@ -105,12 +103,12 @@ async fn postgres_open_errors_name_location_and_remedy() {
     let server = PostgresServer::start();
     let socket = server.folder().to_str().unwrap();
     drop(gateways::<1>(&server).await);
-    server.execute("INSERT INTO toolyard.migration (version) VALUES (99)").await;
+    execute(&server, "INSERT INTO toolyard.migration (version) VALUES (99)").await;
     let parse = |url: &str| DatabaseLocation::Postgres(PostgresUrl::parse(url).unwrap());
     let folder = socket.replace('/', "%2F");
     let cases = [
         (
-            server.location(),
+            location(&server),
             StoreErrorKind::Unreadable,
             "the store postgres://DIR/postgres has version 99, but this program supports version 1 at most: use a newer \
              Toolyard, or restore a backup from before the upgrade",
@@ -136,22 +134,22 @@ async fn postgres_open_errors_name_location_and_remedy() {
         assert_eq!(error.kind(), trouble);
         assert!(!format!("{error:?}").contains("hunter2"), "{error:?}");
     }
-    assert_eq!(describe(&server.location()).await.unwrap().version, Some(99));
-    let no = backup(&server.location(), &server.folder().join("copy")).await.unwrap_err();
+    assert_eq!(describe(&location(&server)).await.unwrap().version, Some(99));
+    let no = backup(&location(&server), &server.folder().join("copy")).await.unwrap_err();
     assert!(matches!(no, BackupError::Postgres), "{no:?}");
 }
 
 #[tokio::test]
 async fn a_description_changes_nothing() {
     let server = PostgresServer::start();
-    let described = describe(&server.location()).await.unwrap();
+    let described = describe(&location(&server)).await.unwrap();
     assert_eq!((described.kind, described.version, described.size), ("postgres", None, 0));
     assert!(!described.location.contains("hunter2"));
-    let described = describe(&server.location()).await.unwrap();
+    let described = describe(&location(&server)).await.unwrap();
     assert_eq!(described.version, None);
 
     drop(gateways::<1>(&server).await);
-    let described = describe(&server.location()).await.unwrap();
+    let described = describe(&location(&server)).await.unwrap();
     assert_eq!((described.version, described.supported_version), (Some(1), 1));
     assert!(described.size > 0);
 }
@@ -166,11 +164,10 @@ async fn expired_values_are_removed_in_time() {
     }
     // The first value was removed by the sweep of its own write; the next sweep is a minute later, unless by another
     // gateway.
-    server.execute("DO 'BEGIN ASSERT (SELECT count(*) FROM toolyard.kv) = 1; END'").await;
+    execute(&server, "DO 'BEGIN ASSERT (SELECT count(*) FROM toolyard.kv) = 1; END'").await;
     let [other] = gateways(&server).await;
     other.put(SPACE, "third", PutRequest::always("")).await.unwrap();
-    server
-        .execute("DO 'BEGIN ASSERT (SELECT string_agg(key, '''') FROM toolyard.kv) = ''third''; END'")
+    execute(&server, "DO 'BEGIN ASSERT (SELECT string_agg(key, '''') FROM toolyard.kv) = ''third''; END'")
         .await;
 }
 
@@ -178,7 +175,7 @@ async fn expired_values_are_removed_in_time() {
 #[tokio::test]
 async fn full_pool_refuses_callers() {
     let server = PostgresServer::start();
-    let options = StoreOptions { connections: 1, queue: 2, ..StoreOptions::at(server.location()) };
+    let options = StoreOptions { connections: 1, queue: 2, ..StoreOptions::at(location(&server)) };
     let store = open(&options).await.unwrap();
     store.put(SPACE, "key", PutRequest::always("value")).await.unwrap();
     let all = futures_util::future::join_all((0..10).map(|_| store.get(SPACE, "key"))).await;

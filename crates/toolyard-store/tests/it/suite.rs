@@ -9,7 +9,7 @@ use toolyard_core::store::{
 };
 use toolyard_store::{DatabaseLocation, StoreOptions, open};
 
-use crate::server::PostgresServer;
+use toolyard_testing::postgres::PostgresServer;
 
 #[tokio::test]
 async fn sqlite_in_a_file() {
@@ -26,7 +26,7 @@ async fn sqlite_in_memory() {
 #[tokio::test]
 async fn postgres() {
     let server = PostgresServer::start();
-    suite(&*open(&StoreOptions::at(server.location())).await.unwrap()).await;
+    suite(&*open(&StoreOptions::at(crate::postgres::location(&server))).await.unwrap()).await;
 }
 
 const A: KeySpace = KeySpace("a");

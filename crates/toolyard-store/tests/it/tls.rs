@@ -1,14 +1,14 @@
 //! Encrypted connections: the certificate must match, and unencrypted ones are refused.
 
 use std::fs;
-use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
 
 use toolyard_store::{DatabaseLocation, PostgresUrl, StoreOptions, open};
 
 use crate::child;
 use crate::opening::error_chain;
-use crate::server::{PostgresServer, give_to_server};
+use toolyard_testing::peers;
+use toolyard_testing::postgres::{PostgresServer, give_to_server};
 
 /// A server that refuses unencrypted connections, and its URL.
 fn tls_server() -> (PostgresServer, String) {
@@ -25,7 +25,7 @@ fn tls_server() -> (PostgresServer, String) {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         give_to_server(&path);
     }
-    let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+    let port = peers::free_port();
     let file = |name: &str| server.folder().join(name).to_str().unwrap().to_owned();
     let (certificate, key, number) = (file("server.crt"), file("server.key"), port.to_string());
     let settings = [

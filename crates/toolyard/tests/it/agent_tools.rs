@@ -3,13 +3,12 @@
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use toolyard_testing::messages::ACCEPT_STREAMS;
+use toolyard_testing::process::run;
+use toolyard_testing::scripted_server::{ScriptedServer, script};
+use toolyard_testing::{http, peers};
 
 use crate::support::gateway::TestGateway;
-use crate::support::http;
-use crate::support::message::ACCEPT_STREAMS;
-use crate::support::peers;
-use crate::support::process::run;
-use crate::support::scripted::{ScriptedServer, script};
 
 const MODERN: &str = "2026-07-28";
 
@@ -287,9 +286,7 @@ fn threshold_of_large_results() {
     check(&wide, json!({"toolyard/model": "small"}), true);
     check(&patient, json!({}), false);
     check(&blind, json!({}), false);
-    let bearer = format!("Bearer {admin}");
-    let headers = [("Authorization", &*bearer), ("Content-Type", "application/json")];
-    let by_rest = http::send(gateway.address, "POST /api/v1/tools/wait/call", &headers, "{}");
+    let by_rest = http::send_with_key(gateway.address, &admin, "POST /api/v1/tools/wait/call", "{}");
     assert!(by_rest.body.len() > 100_000, "{by_rest:?}");
 }
 

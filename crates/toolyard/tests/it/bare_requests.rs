@@ -3,10 +3,10 @@
 
 use insta::assert_snapshot;
 use serde_json::json;
+use toolyard_testing::http;
+use toolyard_testing::scripted_server::ScriptedServer;
 
 use crate::support::gateway::TestGateway;
-use crate::support::http;
-use crate::support::scripted::ScriptedServer;
 
 /// Sends a body with only the headers of the contract and returns the complete response.
 #[track_caller]

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use toolyard_testing::peers;
+use toolyard_testing::postgres::PostgresServer;
+use toolyard_testing::scripted_server::ScriptedServer;
+use toolyard_testing::wait::eventually;
 
-use crate::support::eventually;
 use crate::support::gateway::TestGateway;
-use crate::support::peers;
-use crate::support::postgres::PostgresServer;
-use crate::support::scripted::ScriptedServer;
 
 /// Value of `limits.queuedRecords`.
 const QUEUE: usize = 10;

@@ -14,15 +14,16 @@ use std::path::Path;
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use toolyard_testing::http;
+use toolyard_testing::http::HttpResponse;
+use toolyard_testing::messages::ACCEPT_STREAMS;
+use toolyard_testing::process::run;
+use toolyard_testing::wait::eventually;
 
 use self::manifest_with_secrets::{over_http, plain_http, process, programs};
 use self::reflecting_server::ReflectingServer;
 use self::secret_tracker::SecretTracker;
-use crate::support::eventually;
 use crate::support::gateway::{TestGateway, toolyard};
-use crate::support::http::{self, HttpResponse};
-use crate::support::message::ACCEPT_STREAMS;
-use crate::support::process::run;
 
 /// A client with a key.
 struct AuthorizedClient<'a> {

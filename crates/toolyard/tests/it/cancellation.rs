@@ -1,11 +1,11 @@
 //! Cancelled calls reach the server as cancellations.
 
 use serde_json::json;
+use toolyard_testing::http::SentRequest;
+use toolyard_testing::messages;
+use toolyard_testing::scripted_server::ScriptedServer;
 
 use crate::support::gateway::TestGateway;
-use crate::support::http::SentRequest;
-use crate::support::message;
-use crate::support::scripted::ScriptedServer;
 
 /// Checks that the server receives the cancellation with its own id of the call.
 #[track_caller]
@@ -26,14 +26,16 @@ fn check_hang_up(call: impl FnOnce(&TestGateway) -> SentRequest) {
 
 #[test]
 fn hang_up_cancels_the_call() {
-    check_hang_up(|gateway| gateway.open_request(&[], &message::tool_call(1, "wait")));
-    check_hang_up(|gateway| gateway.open_request(&[message::ACCEPT_STREAMS], &message::tool_call(1, "wait")));
+    check_hang_up(|gateway| gateway.open_request(&[], &messages::tool_call(1, "wait")));
+    check_hang_up(|gateway| {
+        gateway.open_request(&[messages::ACCEPT_STREAMS], &messages::tool_call(1, "wait"))
+    });
 }
 
 #[test]
 fn hang_up_cancels_a_stateless_call() {
     check_hang_up(|gateway| {
-        let (mut headers, call) = message::stateless_request("tools/call", json!({"name": "wait"}));
+        let (mut headers, call) = messages::stateless_request("tools/call", json!({"name": "wait"}));
         headers.push(("Mcp-Name", "wait"));
         gateway.open_request(&headers, &call)
     });
@@ -42,7 +44,7 @@ fn hang_up_cancels_a_stateless_call() {
 /// Opens a session and returns its id.
 #[track_caller]
 fn session(gateway: &TestGateway) -> String {
-    gateway.request("initialize", message::initialize_params()).header("mcp-session-id").unwrap().to_owned()
+    gateway.request("initialize", messages::initialize_params()).header("mcp-session-id").unwrap().to_owned()
 }
 
 /// Cancels request 7 of a session.
@@ -57,7 +59,7 @@ fn cancelled_notification_cancels_the_call() {
     let server = ScriptedServer::new("slow");
     let gateway = TestGateway::with_handlers(&[server.handler()]);
     let session = session(&gateway);
-    let caller = gateway.open_request(&[("Mcp-Session-Id", &session)], &message::tool_call(7, "wait"));
+    let caller = gateway.open_request(&[("Mcp-Session-Id", &session)], &messages::tool_call(7, "wait"));
     server.wait_for("tools/call");
     withdraw(&gateway, &session);
     check_cancelled(&server);
@@ -71,7 +73,7 @@ fn session_cannot_cancel_call_of_another() {
     let server = ScriptedServer::new("slow");
     let gateway = TestGateway::with_handlers(&[server.handler()]);
     let (session, other) = (session(&gateway), session(&gateway));
-    let caller = gateway.open_request(&[("Mcp-Session-Id", &session)], &message::tool_call(7, "wait"));
+    let caller = gateway.open_request(&[("Mcp-Session-Id", &session)], &messages::tool_call(7, "wait"));
     server.wait_for("tools/call");
     withdraw(&gateway, &other);
     server.open_gate();

@@ -17,9 +17,9 @@ mod usage_errors;
 use std::path::Path;
 
 use tempfile::TempDir;
+use toolyard_testing::process::{ProgramResult, run};
 
 use crate::support::gateway::toolyard;
-use crate::support::process::{ProgramResult, run};
 
 /// Runs `toolyard` with these arguments in an empty environment.
 #[track_caller]

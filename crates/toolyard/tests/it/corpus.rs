@@ -5,11 +5,12 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use toolyard_testing::manifest::http_handler;
+use toolyard_testing::peers;
+use toolyard_testing::process::RunningProgram;
+use toolyard_testing::wait::{LIMIT, eventually};
 
-use crate::support::gateway::{TestGateway, http_handler};
-use crate::support::peers;
-use crate::support::process::RunningProgram;
-use crate::support::{LIMIT, eventually};
+use crate::support::gateway::TestGateway;
 
 /// Number of servers, of three thousand recorded ones.
 pub(crate) const SERVERS: usize = 450;

@@ -1,16 +1,16 @@
 //! The manifests in `examples` are valid, and their documented defaults are correct.
 
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::json;
 use tempfile::TempDir;
 use toolyard_manifest::{Manifest, ProcessSettings, load_with};
+use toolyard_testing::peers;
+use toolyard_testing::upstream::{BackgroundUpstream, ReceivedRequest, ScriptedReply};
+use toolyard_testing::wait::eventually;
 
 use crate::support::gateway::{TestGateway, toolyard};
-use crate::support::{eventually, peers};
 
 fn examples() -> Vec<PathBuf> {
     let files = std::fs::read_dir(peers::root().join("examples")).unwrap();
@@ -106,9 +106,9 @@ fn remote_server_example() {
 #[test]
 fn http_tool_example() {
     let folder = TempDir::new().unwrap();
-    let (api, requests) = http_api();
+    let api = http_api();
     let mut serve = toolyard(folder.path());
-    serve.env("API_URL", api).env("API_TOKEN", "hunter2");
+    serve.env("API_URL", api.url("")).env("API_TOKEN", "hunter2");
     serve.current_dir(peers::root().join("examples")).args(["serve", "-f", "http-tool.yaml"]);
     let gateway = TestGateway::start(folder, &mut serve);
     assert_eq!(gateway.tools(), ["search", "get_user"]);
@@ -116,7 +116,7 @@ fn http_tool_example() {
     assert_eq!(matches, r#"{"hits":["one"]}"#);
     let user = gateway.text("get_user", json!({ "id": "a/b", "fields": ["x", "y"] }));
     assert_eq!(user, r#"{"mail":"a@b.example","name":"Ann","password":"[REDACTED]"}"#);
-    let requests: Vec<_> = requests.try_iter().collect();
+    let requests = api.requests();
     assert_eq!(requests.len(), 3, "the first one failed, and was sent again");
     assert!(requests[1].starts_with("POST /search HTTP/1.1\r\n"), "{}", requests[1]);
     assert!(requests[1].contains("\r\nauthorization: Bearer hunter2\r\n"), "{}", requests[1]);
@@ -125,41 +125,16 @@ fn http_tool_example() {
     assert!(requests[2].contains("\r\nx-client: toolyard\r\n"), "{}", requests[2]);
 }
 
-/// Starts an API that is busy at first. Returns its URL and its requests.
-fn http_api() -> (String, mpsc::Receiver<String>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    let (seen, requests) = mpsc::channel();
+/// Starts an API that is busy at first.
+fn http_api() -> BackgroundUpstream {
     let answers = [
-        ("503 Service Unavailable", ""),
-        ("200 OK", r#"{"hits":["one"]}"#),
-        ("200 OK", r#"{"name":"Ann","contact":{"mail":"a@b.example"},"password":"s3cret"}"#),
+        (503, ""),
+        (200, r#"{"hits":["one"]}"#),
+        (200, r#"{"name":"Ann","contact":{"mail":"a@b.example"},"password":"s3cret"}"#),
     ];
-    std::thread::spawn(move || {
-        for (status, body) in answers {
-            let (mut stream, _) = listener.accept().unwrap();
-            seen.send(request(&mut stream)).unwrap();
-            let head =
-                format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", body.len());
-            stream.write_all((head + body).as_bytes()).unwrap();
-        }
-    });
-    (url, requests)
-}
-
-/// Reads a request with its body.
-fn request(stream: &mut TcpStream) -> String {
-    let mut bytes = Vec::new();
-    loop {
-        let mut buffer = [0; 4096];
-        let length = stream.read(&mut buffer).unwrap();
-        assert!(length > 0, "the request broke off");
-        bytes.extend_from_slice(&buffer[..length]);
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
-        let announced = head.lines().find_map(|line| line.strip_prefix("content-length: "));
-        if body.len() >= announced.map_or(0, |length| length.parse().unwrap()) {
-            return text;
-        }
-    }
+    let next = AtomicUsize::new(0);
+    BackgroundUpstream::start(move |_: &ReceivedRequest| {
+        let (status, body) = answers[next.fetch_add(1, Ordering::Relaxed)];
+        ScriptedReply::http(status, "", body)
+    })
 }

@@ -2,12 +2,12 @@
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+use toolyard_testing::messages;
+use toolyard_testing::process::is_running;
+use toolyard_testing::scripted_server::ScriptedServer;
+use toolyard_testing::wait::eventually;
 
-use crate::support::eventually;
 use crate::support::gateway::TestGateway;
-use crate::support::message;
-use crate::support::process::is_running;
-use crate::support::scripted::ScriptedServer;
 
 #[test]
 fn killed_server_restarts() {
@@ -31,7 +31,7 @@ fn call_fails_when_its_server_dies() {
     let server = ScriptedServer::new("mortal");
     let gateway = TestGateway::with_handlers(&[server.handler()]);
     let pid: i32 = gateway.text("pid", json!({})).parse().unwrap();
-    let caller = gateway.open_request(&[], &message::tool_call(1, "wait"));
+    let caller = gateway.open_request(&[], &messages::tool_call(1, "wait"));
     eventually("the call at the server", || {
         server.received().iter().any(|message| message["params"]["name"] == "wait").then_some(())
     });

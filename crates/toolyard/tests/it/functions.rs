@@ -11,10 +11,12 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use toolyard_testing::http;
+use toolyard_testing::http::HttpResponse;
+use toolyard_testing::manifest::process_document;
+use toolyard_testing::process::{ProgramResult, run};
 
-use crate::support::gateway::{TestGateway, process_document, toolyard};
-use crate::support::http::{self, HttpResponse};
-use crate::support::process::{ProgramResult, run};
+use crate::support::gateway::{TestGateway, toolyard};
 
 /// A gateway that hosts functions, and the directory of their author. These tests do not depend on the isolation that
 /// the machine supports.

@@ -5,12 +5,13 @@ use std::net::TcpStream;
 use rustix::process::Signal;
 use serde_json::json;
 use tempfile::TempDir;
+use toolyard_testing::manifest::{http_handler, stdio_handler};
+use toolyard_testing::process::is_running;
+use toolyard_testing::scripted_server::ScriptedServer;
+use toolyard_testing::wait::eventually;
+use toolyard_testing::{messages, peers};
 
-use crate::support::gateway::{TestGateway, http_handler, stdio_handler};
-use crate::support::message;
-use crate::support::process::is_running;
-use crate::support::scripted::ScriptedServer;
-use crate::support::{eventually, peers};
+use crate::support::gateway::TestGateway;
 
 #[test]
 fn gateway_is_healthy_while_handlers_are_down() {
@@ -38,7 +39,7 @@ fn gateway_is_healthy_while_handlers_are_down() {
 fn check_drain(signal: Signal) {
     let server = ScriptedServer::new("slow");
     let mut gateway = TestGateway::with_settings(&[server.handler()], json!({"timeouts": {"drain": "1h"}}));
-    let caller = gateway.open_request(&[], &message::tool_call(1, "wait"));
+    let caller = gateway.open_request(&[], &messages::tool_call(1, "wait"));
     server.wait_for("tools/call");
     gateway.process.signal(signal);
     // A connection that is opened at the start of the drain may be closed before its request is read.
@@ -83,7 +84,7 @@ fn sigint_drains() {
 fn drain_timeout_limits_running_calls() {
     let server = ScriptedServer::new("slow");
     let mut gateway = TestGateway::with_settings(&[server.handler()], json!({"timeouts": {"drain": "50ms"}}));
-    let caller = gateway.open_request(&[], &message::tool_call(1, "wait"));
+    let caller = gateway.open_request(&[], &messages::tool_call(1, "wait"));
     server.wait_for("tools/call");
     gateway.process.signal(Signal::TERM);
     assert!(caller.response().is_none());
@@ -94,7 +95,7 @@ fn drain_timeout_limits_running_calls() {
 fn open_stream_does_not_delay_shutdown() {
     let server = ScriptedServer::new("any");
     let mut gateway = TestGateway::with_settings(&[server.handler()], json!({"timeouts": {"drain": "1h"}}));
-    let (headers, listen) = message::stateless_request("subscriptions/listen", json!({"notifications": {}}));
+    let (headers, listen) = messages::stateless_request("subscriptions/listen", json!({"notifications": {}}));
     let mut stream = gateway.open_request(&headers, &listen);
     stream.wait_for("notifications/subscriptions/acknowledged");
     gateway.process.signal(Signal::TERM);

@@ -8,12 +8,12 @@ use std::path::Path;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use toolyard_testing::peers::{command, peer};
+use toolyard_testing::process::run;
+use toolyard_testing::scripted_server::{ScriptedServer, script};
+use toolyard_testing::wait::eventually;
 
-use crate::support::eventually;
 use crate::support::gateway::{TestGateway, toolyard};
-use crate::support::peers::{command, peer};
-use crate::support::process::run;
-use crate::support::scripted::{ScriptedServer, script};
 
 /// Longer than any test.
 const LONG_INTERVAL: &str = "1h";
@@ -188,7 +188,7 @@ fn unix_socket_alone_needs_no_keys() {
     let path = folder.path().join("toolyard.sock");
     let mut serve = toolyard(folder.path());
     serve.args(["serve", "--listen"]).arg(format!("unix:{}", path.display()));
-    let gateway = crate::support::process::RunningProgram::start(&mut serve);
+    let gateway = toolyard_testing::process::RunningProgram::start(&mut serve);
     let greeting = format!("is serving MCP on unix:{}\n", path.display());
     gateway.stdout.wait_for("the greeting", |text| text.contains(&greeting).then_some(()));
 }

@@ -6,10 +6,12 @@ use std::process::Command;
 use rustix::process::Signal;
 use serde_json::json;
 use tempfile::TempDir;
+use toolyard_testing::http::send_with_key;
+use toolyard_testing::manifest::{process_document, registry_document};
+use toolyard_testing::process::{ProgramResult, run};
+use toolyard_testing::wait::eventually;
 
-use crate::support::eventually;
-use crate::support::gateway::{TestGateway, process_document, registry_document, toolyard};
-use crate::support::process::{ProgramResult, run};
+use crate::support::gateway::{TestGateway, toolyard};
 
 /// Creates the directory of a gateway without handlers, with the store `state/yard.db`.
 fn gateway_dir() -> TempDir {
@@ -130,11 +132,7 @@ fn forgotten_keys_allow_a_start_without_keys() {
 fn store_lost_at_run_time_does_not_disable_keys() {
     let gateway = serve(gateway_dir());
     let key = new_key(gateway.folder.path());
-    let status = |key: &str| {
-        let bearer = format!("Bearer {key}");
-        let headers = [("Authorization", &*bearer)];
-        crate::support::http::send(gateway.address, "GET /api/v1/status", &headers, "").status
-    };
+    let status = |key: &str| send_with_key(gateway.address, key, "GET /api/v1/status", "").status;
     eventually("the key is known", || (gateway.get("/api/v1/status").status == 401).then_some(()));
     assert_eq!(status(&key), 200);
     std::fs::remove_dir_all(gateway.folder.path().join("state")).unwrap();

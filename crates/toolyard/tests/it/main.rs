@@ -3,12 +3,7 @@
 //!
 //! Every test has its own gateway on a free port and its own directory.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    clippy::print_stdout,
-    reason = "the helpers of tests are tests too"
-)]
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "the helpers of tests are tests too")]
 
 mod agent_tools;
 mod bare_requests;

@@ -7,12 +7,14 @@ use insta::assert_snapshot;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use toolyard_testing::manifest::{http_handler, stdio_handler};
+use toolyard_testing::postgres::PostgresServer;
+use toolyard_testing::process::{is_running, run};
+use toolyard_testing::scripted_server::script;
+use toolyard_testing::wait::eventually;
+use toolyard_testing::{http, peers};
 
-use crate::support::gateway::{TestGateway, http_handler, stdio_handler, toolyard};
-use crate::support::postgres::PostgresServer;
-use crate::support::process::{is_running, run};
-use crate::support::scripted::script;
-use crate::support::{eventually, http, peers};
+use crate::support::gateway::{TestGateway, toolyard};
 
 const LIST: &str = "mcp_list_services";
 const DETAILS: &str = "mcp_get_service_details";
@@ -233,12 +235,10 @@ fn registration_requires_an_allow_list() {
 /// Calls a tool with a key and returns its text.
 #[track_caller]
 fn call(gateway: &TestGateway, key: &str, tool: &str, arguments: &Value) -> String {
-    let bearer = format!("Bearer {key}");
-    let headers = [("Content-Type", "application/json"), ("Authorization", &*bearer)];
     let line = format!("POST /api/v1/tools/{tool}/call");
     let body = json!({"arguments": arguments}).to_string();
-    let answer: Value =
-        serde_json::from_str(&http::send(gateway.address, &line, &headers, &body).body).unwrap();
+    let response = http::send_with_key(gateway.address, key, &line, &body);
+    let answer: Value = serde_json::from_str(&response.body).unwrap();
     let text = &answer["content"][0]["text"];
     text.as_str().map_or_else(|| answer["detail"].to_string(), str::to_owned)
 }

@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use toolyard_testing::manifest::{process_document, stdio_handler};
+use toolyard_testing::process::is_running;
+use toolyard_testing::scripted_server::ScriptedServer;
+use toolyard_testing::wait::eventually;
 
-use crate::support::eventually;
-use crate::support::gateway::{TestGateway, process_document, stdio_handler};
-use crate::support::process::is_running;
-use crate::support::scripted::ScriptedServer;
+use crate::support::gateway::TestGateway;
 
 /// A short interval between checks of the files.
 const SHORT_INTERVAL: &str = "10ms";

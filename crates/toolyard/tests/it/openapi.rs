@@ -7,9 +7,8 @@ mod services;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-
-use crate::support::peers::command;
-use crate::support::process::run;
+use toolyard_testing::peers::command;
+use toolyard_testing::process::run;
 
 /// Unpacks a recorded document into a directory. Without the recordings, prints that the test is skipped.
 #[track_caller]

@@ -4,16 +4,19 @@
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use toolyard_testing::peers;
 
-use crate::support::gateway::{self, TestGateway, toolyard};
-use crate::support::peers;
+use crate::support::gateway::{TestGateway, toolyard};
 
 /// Starts a gateway with the example, which waits for all servers.
 fn example() -> TestGateway {
     let folder = TempDir::new().unwrap();
     let mut serve = toolyard(folder.path());
     serve.args(["serve", "-f"]).arg(peers::root().join("examples/overrides.yaml"));
-    serve.arg("-f").arg(gateway::process_document(folder.path(), json!({"timeouts": {"firstList": "30s"}})));
+    serve.arg("-f").arg(toolyard_testing::manifest::process_document(
+        folder.path(),
+        json!({"timeouts": {"firstList": "30s"}}),
+    ));
     TestGateway::start(folder, &mut serve)
 }
 
@@ -93,7 +96,8 @@ fn calls_reach_overridden_tools() {
 #[test]
 fn overrides_without_effect_are_logged() {
     let demo = |name: &str, overrides: Value| {
-        let mut handler = gateway::stdio_handler(name, env!("CARGO_BIN_EXE_toolyard"), &["demo-server"]);
+        let mut handler =
+            toolyard_testing::manifest::stdio_handler(name, env!("CARGO_BIN_EXE_toolyard"), &["demo-server"]);
         handler["overrides"] = overrides;
         handler
     };

@@ -3,11 +3,12 @@
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use toolyard_testing::manifest::{http_handler, stdio_handler, with_transport};
+use toolyard_testing::peers;
+use toolyard_testing::process::run;
+use toolyard_testing::scripted_server::script;
 
-use crate::support::gateway::{TestGateway, http_handler, stdio_handler, with_transport};
-use crate::support::peers;
-use crate::support::process::run;
-use crate::support::scripted::script;
+use crate::support::gateway::TestGateway;
 
 /// Modes of the Python client for both eras.
 const ERAS: [&str; 2] = ["legacy", "2026-07-28"];

@@ -9,13 +9,14 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::AsyncReadExt;
 use toolyard_process::{ProcessSpawner, ProcessTable, ProgramSpec};
+use toolyard_testing::manifest::stdio_handler;
+use toolyard_testing::process::{is_running, run};
+use toolyard_testing::process_tree::{ProcessTree, kill};
+use toolyard_testing::scripted_server::ScriptedServer;
+use toolyard_testing::wait::eventually;
+use toolyard_testing::{messages, peers};
 
-use crate::support::gateway::{TestGateway, stdio_handler};
-use crate::support::message;
-use crate::support::process::{is_running, run};
-use crate::support::process_tree::{ProcessTree, kill};
-use crate::support::scripted::ScriptedServer;
-use crate::support::{eventually, peers};
+use crate::support::gateway::TestGateway;
 
 /// A shell that starts the server and three children: a plain one, one that has left its group, session and parent, and
 /// one that does so and ignores signals. Shell and child ignore signals, too.
@@ -101,7 +102,7 @@ fn check_death(script: &str, victim: &str) {
     handler["timeout"] = "1h".into();
     let gateway = TestGateway::with_handlers(&[handler]);
     let pid = gateway.text("pid", json!({}));
-    let caller = gateway.open_request(&[], &message::tool_call(1, "wait"));
+    let caller = gateway.open_request(&[], &messages::tool_call(1, "wait"));
     eventually("the call at the server", || {
         server.received().iter().any(|message| message["params"]["name"] == "wait").then_some(())
     });
@@ -139,7 +140,7 @@ fn interrupt_from_terminal_drains() {
     let (folder, mut command) =
         TestGateway::command(&[server.handler()], json!({"timeouts": {"drain": "1h"}}));
     let mut gateway = TestGateway::start(folder, command.process_group(0));
-    let caller = gateway.open_request(&[], &message::tool_call(1, "wait"));
+    let caller = gateway.open_request(&[], &messages::tool_call(1, "wait"));
     server.wait_for("tools/call");
     kill_process_group(Pid::from_raw(gateway.process.id().cast_signed()).unwrap(), Signal::INT).unwrap();
     eventually("draining", || gateway.health().filter(|health| health.status == 503));
@@ -192,7 +193,7 @@ fn idle_server_is_stopped_until_the_next_call() {
         gateway.text("pid", json!({}));
     }
     // A server with a long call is not idle.
-    let caller = gateway.open_request(&[], &message::tool_call(1, "wait"));
+    let caller = gateway.open_request(&[], &messages::tool_call(1, "wait"));
     eventually("the call at the server", || {
         server.received().iter().any(|message| message["params"]["name"] == "wait").then_some(())
     });

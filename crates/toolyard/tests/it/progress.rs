@@ -3,13 +3,13 @@
 use insta::assert_snapshot;
 use serde_json::json;
 use tempfile::TempDir;
+use toolyard_testing::http::HttpResponse;
+use toolyard_testing::manifest::http_handler;
+use toolyard_testing::process::run;
+use toolyard_testing::scripted_server::script;
+use toolyard_testing::{messages, peers};
 
-use crate::support::gateway::{TestGateway, http_handler};
-use crate::support::http::HttpResponse;
-use crate::support::message;
-use crate::support::peers;
-use crate::support::process::run;
-use crate::support::scripted::script;
+use crate::support::gateway::TestGateway;
 
 fn gateway(home: &TempDir) -> (peers::PeerServer, TestGateway) {
     let server = peers::fixture(home.path());
@@ -49,16 +49,16 @@ fn events(response: &HttpResponse) -> String {
 fn progress_has_the_callers_token() {
     let home = TempDir::new().unwrap();
     let (_server, gateway) = gateway(&home);
-    let mut call = message::tool_call(1, "test_tool_with_progress");
+    let mut call = messages::tool_call(1, "test_tool_with_progress");
     call["params"]["_meta"] = json!({"progressToken": "mine"});
-    assert_snapshot!(events(&gateway.post(&[message::ACCEPT_STREAMS], &call)), @r#"
+    assert_snapshot!(events(&gateway.post(&[messages::ACCEPT_STREAMS], &call)), @r#"
     {"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":0.0,"progressToken":"mine","total":100.0}}
     {"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":50.0,"progressToken":"mine","total":100.0}}
     {"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":100.0,"progressToken":"mine","total":100.0}}
     {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","content":[{"type":"text","text":"Three steps were reported."}],"isError":false}}
     "#);
     let params = json!({"name": "test_tool_with_progress", "_meta": {"progressToken": 7}});
-    let (mut headers, call) = message::stateless_request("tools/call", params);
+    let (mut headers, call) = messages::stateless_request("tools/call", params);
     headers.push(("Mcp-Name", "test_tool_with_progress"));
     assert_snapshot!(events(&gateway.post(&headers, &call)), @r#"
     {"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":0.0,"progressToken":7,"total":100.0}}

@@ -6,11 +6,12 @@ use std::path::Path;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use toolyard_testing::peers;
+use toolyard_testing::peers::PeerServer;
+use toolyard_testing::process::run;
+use toolyard_testing::scripted_server::script;
 
-use crate::support::gateway::{self, TestGateway, toolyard};
-use crate::support::peers::{self, PeerServer};
-use crate::support::process::run;
-use crate::support::scripted::script;
+use crate::support::gateway::{TestGateway, toolyard};
 
 /// The example with its servers, in a directory with a repository.
 struct RealServers {
@@ -33,7 +34,7 @@ fn real_servers(home: &Path) -> RealServers {
     serve.env("EVERYTHING_URL", &over_http.url).env("EVENTS_URL", &over_sse.url).env("FOLDER", folder.path());
     serve.args(["serve", "-f"]).arg(peers::root().join("examples/real-servers.yaml"));
     let patience = json!({"timeouts": {"firstList": "50s", "connect": "50s", "eraProbe": "30s"}});
-    serve.arg("-f").arg(gateway::process_document(own.path(), patience));
+    serve.arg("-f").arg(toolyard_testing::manifest::process_document(own.path(), patience));
     RealServers {
         _over_http: over_http,
         _over_sse: over_sse,

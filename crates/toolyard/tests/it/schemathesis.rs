@@ -2,10 +2,10 @@
 //! violations.
 
 use serde_json::{Value, json};
+use toolyard_testing::peers::{peer, root};
+use toolyard_testing::{http, peers};
 
 use crate::support::gateway::TestGateway;
-use crate::support::http;
-use crate::support::peers::{self, peer, root};
 
 #[test]
 fn rest_api_matches_its_document() {
@@ -48,10 +48,8 @@ fn publish_example(gateway: &TestGateway, key: &str) {
         "files": [{"path": "cortexone_function.lua", "text": source}],
         "tests": [{"name": "any", "event": 1, "expect": {"statusCode": 200}}],
     });
-    let authorization = format!("Bearer {key}");
-    let headers = [("Content-Type", "application/json"), ("Authorization", &*authorization)];
     let send = |line: &str, body: Value| {
-        let response = http::send(gateway.address, line, &headers, &body.to_string());
+        let response = http::send_with_key(gateway.address, key, line, &body.to_string());
         assert!(matches!(response.status, 200 | 201), "{response:?}");
     };
     send("PUT /api/v1/functions/echo/draft", project);

@@ -10,8 +10,8 @@ mod reverse;
 
 use std::path::{Path, PathBuf};
 
-use crate::support::peers;
-use crate::support::process::RunningProgram;
+use toolyard_testing::peers;
+use toolyard_testing::process::RunningProgram;
 
 /// Returns the path of the example_path example, beside the directory of this test.
 #[track_caller]

@@ -3,12 +3,12 @@
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use toolyard_testing::peers;
+use toolyard_testing::process::run;
+use toolyard_testing::scripted_server::{ScriptedServer, script};
 
 use crate::corpus::{SERVERS, recorded_servers};
 use crate::support::gateway::TestGateway;
-use crate::support::peers;
-use crate::support::process::run;
-use crate::support::scripted::{ScriptedServer, script};
 
 /// Returns process settings with only the search tools.
 fn builtins(search: Value) -> Value {
@@ -101,7 +101,7 @@ const MOST_TOKENS: u64 = 2_000;
 fn hundreds_of_servers_behind_three_tools() {
     let Some(recorded) = recorded_servers(SERVERS) else { return };
     let handlers: Vec<Value> = (0..SERVERS).map(|number| recorded.handler(number)).collect();
-    let limit = format!("{}s", crate::support::LIMIT.as_secs());
+    let limit = format!("{}s", toolyard_testing::wait::LIMIT.as_secs());
     let mut process = builtins(json!({}));
     process["timeouts"] = json!({"firstList": limit, "connect": limit});
     let gateway = TestGateway::with_settings(&handlers, process);

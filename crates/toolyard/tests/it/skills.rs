@@ -8,8 +8,7 @@ use toolyard_agent::skills::{NewSkill, SkillError, SkillName, SkillOwner, SkillS
 use toolyard_core::store::Store;
 use toolyard_manifest::SkillSettings;
 use toolyard_store::{DatabaseLocation, PostgresUrl, StoreOptions};
-
-use crate::support::postgres::PostgresServer;
+use toolyard_testing::postgres::PostgresServer;
 
 const LIMITS: SkillSettings = SkillSettings { skills: 20, bytes: 700_000, content_bytes: 200_000 };
 

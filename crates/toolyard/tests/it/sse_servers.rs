@@ -2,10 +2,12 @@
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use toolyard_testing::manifest::with_transport;
+use toolyard_testing::peers::PeerServer;
+use toolyard_testing::wait::eventually;
+use toolyard_testing::{messages, peers};
 
-use crate::support::gateway::{TestGateway, with_transport};
-use crate::support::peers::{self, PeerServer};
-use crate::support::{eventually, message};
+use crate::support::gateway::TestGateway;
 
 /// Returns the forms of an HTTP+SSE server in a manifest.
 fn ways(stream: &str) -> [(&'static str, String); 4] {
@@ -39,10 +41,10 @@ fn everything_server_sends_progress() {
     let home = TempDir::new().unwrap();
     let server = peers::everything_over_sse(home.path());
     let gateway = TestGateway::with_handlers(&[with_transport("everything", "sse", &server.url)]);
-    let mut call = message::tool_call(1, "trigger-long-running-operation");
+    let mut call = messages::tool_call(1, "trigger-long-running-operation");
     call["params"]["arguments"] = json!({"duration": 0.3, "steps": 3});
     call["params"]["_meta"] = json!({"progressToken": "mine"});
-    let messages = gateway.post(&[message::ACCEPT_STREAMS], &call).messages();
+    let messages = gateway.post(&[messages::ACCEPT_STREAMS], &call).messages();
     let progress: Vec<_> =
         messages.iter().filter_map(|messages| messages["params"]["progress"].as_u64()).collect();
     assert_eq!(progress, [1, 2, 3], "{messages:?}");

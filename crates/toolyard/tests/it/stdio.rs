@@ -9,12 +9,12 @@ use std::process::Stdio;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use toolyard_testing::peers;
+use toolyard_testing::process::{RunningProgram, is_running, run};
+use toolyard_testing::scripted_server::{ScriptedServer, script};
+use toolyard_testing::wait::eventually;
 
 use crate::support::gateway::{TestGateway, toolyard};
-use crate::support::peers;
-use crate::support::process::{RunningProgram, is_running, run};
-use crate::support::scripted::{ScriptedServer, script};
-use crate::support::{eventually, gateway};
 
 /// The manifest of a gateway with one server.
 struct GatewayFiles {
@@ -154,7 +154,10 @@ fn edit_is_applied() {
     let (site, new) = (GatewayFiles::new(), ScriptedServer::new("new"));
     let mut client = site.start();
     client.initialize();
-    gateway::registry_document(site.folder.path(), &[site.server.handler(), new.handler()]);
+    toolyard_testing::manifest::registry_document(
+        site.folder.path(),
+        &[site.server.handler(), new.handler()],
+    );
     let mut id = 1;
     eventually("the list after the edit", || {
         id += 1;

@@ -9,11 +9,12 @@ use std::thread;
 
 use serde_json::json;
 use tempfile::TempDir;
+use toolyard_testing::manifest::stdio_handler;
+use toolyard_testing::peers;
+use toolyard_testing::process::run;
+use toolyard_testing::scripted_server::script;
 
-use crate::support::gateway::{TestGateway, stdio_handler};
-use crate::support::peers;
-use crate::support::process::run;
-use crate::support::scripted::script;
+use crate::support::gateway::TestGateway;
 
 /// A proxy that cuts the first connection with an event of a call, and then creates the file `gate`.
 struct CuttingProxy {

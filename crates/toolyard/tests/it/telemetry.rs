@@ -7,11 +7,12 @@ use std::path::Path;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use toolyard_testing::manifest::process_document;
+use toolyard_testing::peers::{command, free_port, peer, root};
+use toolyard_testing::process::{ProgramResult, run, run_with};
+use toolyard_testing::scripted_server::ScriptedServer;
 
-use crate::support::gateway::{TestGateway, process_document};
-use crate::support::peers::{command, free_port, peer, root};
-use crate::support::process::{ProgramResult, run, run_with};
-use crate::support::scripted::ScriptedServer;
+use crate::support::gateway::TestGateway;
 
 /// A W3C trace context and its trace id.
 const TRACE_PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::json;
+use toolyard_testing::http::send_with_key;
+use toolyard_testing::postgres::PostgresServer;
+use toolyard_testing::scripted_server::ScriptedServer;
+use toolyard_testing::wait::eventually;
 
-use crate::support::eventually;
 use crate::support::gateway::TestGateway;
-use crate::support::http;
-use crate::support::postgres::PostgresServer;
-use crate::support::scripted::ScriptedServer;
 
 /// `timeouts.keyCheck` of both.
 const KEY_CHECK: Duration = Duration::from_millis(500);
@@ -57,17 +57,10 @@ impl GatewayPair {
     }
 }
 
-#[track_caller]
-fn request(address: SocketAddr, key: &str, line: &str, body: &str) -> http::HttpResponse {
-    let authorization = format!("Bearer {key}");
-    let headers = [("Content-Type", "application/json"), ("Authorization", &*authorization)];
-    http::send(address, line, if key.is_empty() { &headers[..1] } else { &headers }, body)
-}
-
 /// Calls a tool. Returns false if the quota is exhausted.
 #[track_caller]
 fn call(address: SocketAddr, key: &str) -> bool {
-    let called = request(address, key, "POST /api/v1/tools/pid/call", "{}");
+    let called = send_with_key(address, key, "POST /api/v1/tools/pid/call", "{}");
     match called.status {
         200 => true,
         402 => false,
@@ -86,15 +79,15 @@ fn key_is_created_and_revoked_on_both_gateways() {
     let GatewayPair { one, other, admin, .. } = &GatewayPair::start();
     let key = one.new_key(admin, json!({"name": "k", "scopes": ["rest"]}));
     for gateway in [one, other] {
-        assert_eq!(request(gateway.address, &key, "GET /api/v1/status", "").status, 200);
+        assert_eq!(send_with_key(gateway.address, &key, "GET /api/v1/status", "").status, 200);
     }
     let id = key.split('_').nth(1).unwrap();
-    let revoked = request(other.address, admin, &format!("DELETE /api/v1/keys/{id}"), "");
+    let revoked = send_with_key(other.address, admin, &format!("DELETE /api/v1/keys/{id}"), "");
     assert_eq!(revoked.status, 200, "{}", revoked.body);
     let since = Instant::now();
-    assert_eq!(request(other.address, &key, "GET /api/v1/status", "").status, 401);
+    assert_eq!(send_with_key(other.address, &key, "GET /api/v1/status", "").status, 401);
     eventually("the other one refuses the key", || {
-        (request(one.address, &key, "GET /api/v1/status", "").status == 401).then_some(())
+        (send_with_key(one.address, &key, "GET /api/v1/status", "").status == 401).then_some(())
     });
     assert!(since.elapsed() < KEY_CHECK + TOLERANCE, "{:?}", since.elapsed());
 }

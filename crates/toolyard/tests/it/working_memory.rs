@@ -8,8 +8,7 @@ use toolyard_agent::memory::{FullKey, MemoryError, MemoryNamespace, NewEntry, Wo
 use toolyard_core::store::Store;
 use toolyard_manifest::MemorySettings;
 use toolyard_store::{DatabaseLocation, PostgresUrl, StoreOptions};
-
-use crate::support::postgres::PostgresServer;
+use toolyard_testing::postgres::PostgresServer;
 
 fn limits() -> MemorySettings {
     MemorySettings {

@@ -8,6 +8,7 @@ use toolyard_functions::code::{FunctionCode, SourceLanguage::Python};
 use toolyard_functions::run::{RunError, RunOutput};
 use toolyard_functions::runtime::FunctionRuntime;
 use toolyard_sandbox::IsolationRequirement;
+use toolyard_testing::users::{self, ORDINARY_USER};
 
 use super::LONG;
 use crate::setup::{answer, code, run, runtimes_within};
@@ -307,29 +308,25 @@ async fn call_finds_the_state_of_the_first_call_without_isolation() {
     check(IsolationRequirement::None).await;
 }
 
-/// Runs a test of this file as an ordinary user, with this prefix of the command.
-fn check_as_a_user(wrapper: &[&str]) {
-    assert!(rustix::process::geteuid().is_root(), "this test becomes other users: run it as root");
+/// Runs a test of this file as another user.
+fn check_as_a_user(command: impl FnOnce(&[&str]) -> Command) {
+    users::assert_root();
     let own = std::env::current_exe().unwrap();
     let name = "attacks::callers::call_finds_the_state_of_the_first_call";
-    #[expect(clippy::disallowed_methods, reason = "a test's own program, which it waits for")]
-    let mut command = Command::new("setpriv");
-    command.args(["--reuid=65533", "--regid=65533", "--clear-groups"]).args(wrapper);
-    command.arg(&own).args(["--exact", name, "--nocapture"]).current_dir("/");
-    let output = command.output().unwrap();
+    let mut command = command(&[own.to_str().unwrap(), "--exact", name, "--nocapture"]);
+    let output = command.current_dir("/").output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && text.contains("1 passed"), "{wrapper:?}\n{text}");
+    assert!(output.status.success() && text.contains("1 passed"), "{command:?}\n{text}");
 }
 
 #[test]
 fn call_finds_the_state_of_the_first_call_for_a_user() {
-    check_as_a_user(&[]);
+    check_as_a_user(|program| users::as_user(ORDINARY_USER, program));
 }
 
 #[test]
 fn call_finds_the_state_of_the_first_call_without_namespaces() {
-    let without = "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$@\"";
-    check_as_a_user(&["unshare", "--user", "--map-root-user", "sh", "-c", without, "sh"]);
+    check_as_a_user(users::as_user_without_namespaces);
 }
 
 /// Writes the text of its event around Python's standard streams, and ends as the event specifies.

@@ -1,11 +1,9 @@
 //! etcd and an API server of Kubernetes, which end with the test that started them. No kubelet runs; the test sets the
 //! status of pods.
 
-#![expect(clippy::disallowed_methods, reason = "what tests start are not the gateway's programs")]
-
 use std::fs::File;
-use std::net::{Ipv4Addr, TcpListener};
-use std::path::{Path, PathBuf};
+use std::net::Ipv4Addr;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -17,6 +15,8 @@ use rcgen::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use toolyard_operator::ClusterConfig;
+use toolyard_testing::peers::{free_port, peer};
+use toolyard_testing::process::bound_to_thread;
 
 pub(crate) struct Server {
     // Dropped in this order.
@@ -124,14 +124,14 @@ pub(crate) fn anonymous_client(server: &Server) -> Client {
 
 fn etcd(folder: &Path, port: u16) -> Program {
     let client = format!("http://127.0.0.1:{port}");
-    let mut etcd = program(&peer("debian/usr/bin/etcd"));
+    let mut etcd = bound_to_thread(peer("debian/usr/bin/etcd"));
     etcd.args(["--data-dir", "etcd", "--logger", "zap", "--listen-peer-urls", "http://127.0.0.1:0"]);
     etcd.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
     start(etcd, folder, "etcd.log")
 }
 
 fn api_server(folder: &Path, etcd_port: u16, port: u16) -> Program {
-    let mut server = program(&peer("kubernetes/kube-apiserver"));
+    let mut server = bound_to_thread(peer("kubernetes/kube-apiserver"));
     server.arg(format!("--etcd-servers=http://127.0.0.1:{etcd_port}"));
     server.args([
         "--bind-address=127.0.0.1",
@@ -150,13 +150,6 @@ fn api_server(folder: &Path, etcd_port: u16, port: u16) -> Program {
     // It would wait for tokens of the controller manager, which does not run.
     server.arg("--disable-admission-plugins=ServiceAccount");
     start(server, folder, "api.log")
-}
-
-/// The kernel kills the process when the thread of the test ends.
-fn program(path: &Path) -> Command {
-    let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "KILL", "--"]).arg(path);
-    command
 }
 
 fn start(mut command: Command, folder: &Path, log: &str) -> Program {
@@ -188,21 +181,6 @@ fn write_keys(folder: &Path, authority: &CertifiedIssuer<'static, KeyPair>) {
     ] {
         std::fs::write(folder.join(name), text).unwrap();
     }
-}
-
-/// Returns the path of a peer.
-#[track_caller]
-fn peer(path: &str) -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
-    let folder = std::env::var_os("TOOLYARD_PEERS").unwrap_or_else(|| "target/peers".into());
-    let peer = root.join(folder).join(path);
-    assert!(peer.exists(), "the peer {} is not there: run `cargo xtask peer-software`", peer.display());
-    peer
-}
-
-/// Returns a port that was free a moment ago.
-fn free_port() -> u16 {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
 }
 
 fn base64(bytes: &[u8]) -> String {

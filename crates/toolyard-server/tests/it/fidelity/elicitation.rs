@@ -9,15 +9,15 @@ use futures_util::stream;
 use proptest::prelude::*;
 use tokio::sync::watch;
 use toolyard_server::RunningGateway;
-
-use super::{DEEP, for_all, runtime};
-use crate::client::{ClientMode, WireClient};
-use crate::gateway;
-use crate::json::{self, JsonNode};
-use crate::json_values::{members, objects, strings, values};
-use crate::upstream::{
+use toolyard_testing::json::{self, JsonNode};
+use toolyard_testing::upstream::{
     ReceivedRequest, ReplyScript, ScriptedReply, ScriptedUpstream, TOOL, TestUpstream, UpstreamEra, but,
 };
+use toolyard_testing::wire_client::{ClientMode, WireClient};
+
+use super::{DEEP, for_all, runtime};
+use crate::gateway::gateway;
+use crate::json_values::{members, objects, strings, values};
 
 /// The capability for elicitation, which clients of both eras declare.
 const DECLARED: &str = r#"{"elicitation":{"form":{}}}"#;

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
+use toolyard_testing::peers::{free_port, peer};
+use toolyard_testing::scripted_server::script;
 
 use super::reflecting_server::ReflectingServer;
 use super::secret_tracker::SecretTracker;
-use crate::support::peers::{free_port, peer};
-use crate::support::scripted::script;
 
 /// Writes a secret to its own file.
 #[track_caller]

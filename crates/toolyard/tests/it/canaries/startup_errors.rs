@@ -3,13 +3,14 @@
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use toolyard_testing::manifest::stdio_handler;
+use toolyard_testing::peers::free_port;
+use toolyard_testing::process::run;
 
 use super::manifest_with_secrets::write;
 use super::reflecting_server::ReflectingServer;
 use super::secret_tracker::SecretTracker;
-use crate::support::gateway::{TestGateway, stdio_handler, toolyard};
-use crate::support::peers::free_port;
-use crate::support::process::run;
+use crate::support::gateway::{TestGateway, toolyard};
 
 /// Runs commands whose gateway cannot start or has no store.
 #[test]

@@ -5,11 +5,12 @@ use std::path::Path;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use toolyard_testing::manifest::stdio_handler;
+use toolyard_testing::wait::eventually;
+use toolyard_testing::{http, peers};
 
 use super::toolyard_with;
-use crate::support::eventually;
-use crate::support::gateway::{TestGateway, stdio_handler};
-use crate::support::{http, peers};
+use crate::support::gateway::TestGateway;
 
 /// A server that reads its tools from a file.
 const SERVER: &str = r#"

@@ -1,19 +1,17 @@
 //! `toolyard add openapi`: its output and the change of the manifest.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
-use std::thread;
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use toolyard_testing::process::{ProgramResult, run};
+use toolyard_testing::upstream::{BackgroundUpstream, ReceivedRequest, ScriptedReply};
 
 use super::terminal::at_terminal;
 use crate::support::gateway::toolyard;
-use crate::support::process::{ProgramResult, run};
 
 const SHOP: &str = "
 openapi: 3.0.3
@@ -197,25 +195,16 @@ fn change_needs_confirmation() {
     assert!(folder.read("tools.yaml").is_some());
 }
 
-/// Serves one response to one client at any path and returns the URL.
-fn serve(status: &'static str, text: String) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    thread::spawn(move || {
-        let (stream, _) = listener.accept().unwrap();
-        let mut lines = BufReader::new(&stream).lines();
-        while lines.next().is_some_and(|line| !line.unwrap().is_empty()) {}
-        let head =
-            format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", text.len());
-        (&stream).write_all((head + &text).as_bytes()).unwrap();
-    });
-    format!("http://{address}/shop.yaml")
+/// Serves one response at any path.
+fn serve(status: u16, text: &'static str) -> BackgroundUpstream {
+    BackgroundUpstream::start(move |_: &ReceivedRequest| ScriptedReply::http(status, "", text))
 }
 
 #[test]
 fn description_from_url_as_json() {
     let folder = ManifestDir::new();
-    let url = serve("200 OK", SHOP.to_owned());
+    let server = serve(200, SHOP);
+    let url = server.url("/shop.yaml");
     let ended =
         folder.add(&[&url, "--yes", "--name", "shop", "--operation", "listOrders", "--output", "json"]);
     let report: Value = serde_json::from_str(&ended.stdout).unwrap();
@@ -251,8 +240,8 @@ fn refusals() {
     check(&["shop.yaml", "-f", "-"], 2, "cannot add a handler to `-`");
     check(&["shop.yaml", "-f", "."], 2, "cannot add a handler to `.`");
     check(&["http://127.0.0.1:1/shop.yaml"], 1, "http://127.0.0.1:1/shop.yaml: cannot connect");
-    check(&[&serve("404 Not Found", String::new())], 1, "/shop.yaml: HTTP status 404 Not Found");
-    check(&[&serve("200 OK", "<html>".to_owned())], 2, "not a service description");
+    check(&[&serve(404, "").url("/shop.yaml")], 1, "/shop.yaml: HTTP status 404 Not Found");
+    check(&[&serve(200, "<html>").url("/shop.yaml")], 2, "not a service description");
     assert_eq!(folder.read("tools.yaml"), None);
 
     fs::write(folder.path().join("tools.yaml"), "kind: ToolRegistr\n").unwrap();

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use serde_json::Value;
+use toolyard_testing::peers;
+use toolyard_testing::process::run;
 
 use super::toolyard_with;
-use crate::support::peers;
-use crate::support::process::run;
 
 #[test]
 fn for_every_shell() {

@@ -8,10 +8,10 @@ use std::process::Command;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use toolyard_testing::process::{ProgramResult, run};
 
 use super::terminal::at_terminal;
 use crate::support::gateway::toolyard;
-use crate::support::process::{ProgramResult, run};
 
 /// A home directory that is also the project directory.
 struct ClientHome(TempDir);

@@ -2,11 +2,12 @@
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
+use toolyard_testing::manifest::http_handler;
+use toolyard_testing::peers;
+use toolyard_testing::scripted_server::ScriptedServer;
 
 use super::toolyard_with;
-use crate::support::gateway::{TestGateway, http_handler};
-use crate::support::peers;
-use crate::support::scripted::ScriptedServer;
+use crate::support::gateway::TestGateway;
 
 /// Runs the command and replaces values that differ between runs.
 #[track_caller]

@@ -6,10 +6,11 @@ use std::process::Command;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use toolyard_testing::manifest::process_document;
+use toolyard_testing::process::{ProgramResult, run};
+use toolyard_testing::wait::eventually;
 
-use crate::support::eventually;
-use crate::support::gateway::{TestGateway, process_document, toolyard};
-use crate::support::process::{ProgramResult, run};
+use crate::support::gateway::{TestGateway, toolyard};
 
 /// A gateway with a store file that its manifest names.
 struct KeyGateway {

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use insta::assert_snapshot;
 use serde_json::Value;
 use tempfile::TempDir;
+use toolyard_testing::process::{ProgramResult, RunningProgram, run, run_with};
 
 use super::toolyard_with;
 use crate::support::gateway::{TestGateway, toolyard};
-use crate::support::process::{ProgramResult, RunningProgram, run, run_with};
 
 const TOOLS: &str = "\
 apiVersion: omnia.altairalabs.ai/v1alpha1

@@ -41,7 +41,7 @@ fn for_programs() {
     let folder = TempDir::new().unwrap();
     let mut serve = toolyard(folder.path());
     serve.args(["serve", "--output", "json", "--listen", "127.0.0.1:0"]);
-    let process = crate::support::process::RunningProgram::start(&mut serve);
+    let process = toolyard_testing::process::RunningProgram::start(&mut serve);
     let line = process.stdout.wait_for("a line", |text| text.strip_suffix('\n').map(str::to_owned));
     let started: Value = serde_json::from_str(&line).unwrap();
     let url = started["url"].as_str().unwrap();

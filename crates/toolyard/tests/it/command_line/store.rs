@@ -6,9 +6,10 @@ use std::path::Path;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use toolyard_testing::manifest::{process_document, stdio_handler};
+use toolyard_testing::process::run;
 
-use crate::support::gateway::{TestGateway, process_document, stdio_handler, toolyard};
-use crate::support::process::run;
+use crate::support::gateway::{TestGateway, toolyard};
 
 /// Runs a command in a directory that is also the state directory, and returns its output.
 #[track_caller]

@@ -4,12 +4,12 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
+use toolyard_testing::peers;
+use toolyard_testing::process::{RunningProgram, run};
+use toolyard_testing::scripted_server::{ScriptedServer, script};
 
 use super::toolyard_with;
 use crate::support::gateway::{TestGateway, toolyard};
-use crate::support::peers;
-use crate::support::process::{RunningProgram, run};
-use crate::support::scripted::{ScriptedServer, script};
 
 /// Returns a command that runs another on a terminal with typed input, in the same environment.
 pub(super) fn at_terminal(typed: &str, command: &Command) -> Command {

@@ -2,10 +2,10 @@
 
 use insta::assert_snapshot;
 use tempfile::TempDir;
+use toolyard_testing::peers;
 
 use super::toolyard_with;
 use crate::support::gateway::{TestGateway, toolyard};
-use crate::support::peers;
 
 fn demo() -> TestGateway {
     let folder = TempDir::new().unwrap();

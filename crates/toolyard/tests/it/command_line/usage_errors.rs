@@ -5,10 +5,11 @@ use std::net::{Ipv4Addr, TcpListener};
 use insta::assert_snapshot;
 use serde_json::json;
 use tempfile::TempDir;
+use toolyard_testing::manifest::process_document;
+use toolyard_testing::process::{RunningProgram, run};
 
 use super::toolyard_with;
-use crate::support::gateway::{process_document, toolyard};
-use crate::support::process::{RunningProgram, run};
+use crate::support::gateway::toolyard;
 
 #[test]
 fn usage_errors() {

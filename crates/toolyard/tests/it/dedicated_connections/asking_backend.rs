@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, timeout};
 use toolyard_core::{
     Backend, BackendPhase, Call, Caller, Client, ClientNotification, InputRequest, InputRequestError, Json,
     Object, Outcome, SecretRedactor, ToolError,
@@ -19,9 +19,9 @@ use toolyard_mcp::client::{
     UpstreamToolFilter,
 };
 use toolyard_process::{ProcessSpawner, ProcessTable, ProgramSpec};
-
-use crate::support::scripted::script;
-use crate::support::{LIMIT, peers};
+use toolyard_testing::peers;
+use toolyard_testing::scripted_server::script;
+use toolyard_testing::wait::{LIMIT, until_async};
 
 /// Capabilities for every kind of question.
 pub(super) const ALL_CAPABILITIES: &str =
@@ -134,7 +134,7 @@ impl AskingBackend {
 
     /// Waits until a server has received a matching message.
     pub(super) async fn received(&self, matches: impl Fn(&Value) -> bool) -> Value {
-        eventually(|| self.count(&matches) > 0).await;
+        until_async("the message at a server", || self.count(&matches) > 0).await;
         self.lines().into_iter().find(matches).unwrap()
     }
 
@@ -146,16 +146,6 @@ impl AskingBackend {
 
 fn gate_path(folder: &Path) -> std::path::PathBuf {
     folder.join("gate")
-}
-
-/// Waits until the condition is true.
-pub(super) async fn eventually(condition: impl Fn() -> bool) {
-    let wait = async {
-        while !condition() {
-            sleep(Duration::from_millis(2)).await;
-        }
-    };
-    timeout(LIMIT, wait).await.expect("it comes to be so");
 }
 
 /// A client that answers questions as a test says.

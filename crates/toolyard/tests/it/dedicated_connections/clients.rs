@@ -5,11 +5,12 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use toolyard_testing::manifest::{http_handler, stdio_handler};
+use toolyard_testing::peers;
+use toolyard_testing::process::run;
+use toolyard_testing::scripted_server::script;
 
-use crate::support::gateway::{TestGateway, http_handler, stdio_handler};
-use crate::support::peers;
-use crate::support::process::run;
-use crate::support::scripted::script;
+use crate::support::gateway::TestGateway;
 
 const NAMES: [&str; 2] = ["Alice", "Bob"];
 

@@ -10,9 +10,9 @@ use serde_json::Value;
 use tokio::time::Instant;
 use toolyard_core::{Backend, Caller, ErrorCode, InputRequestError, Json, Object};
 use toolyard_mcp::client::{LivenessProbe, SharingMode};
+use toolyard_testing::wait::{LIMIT, until_async};
 
-use super::asking_backend::{ALL_CAPABILITIES, AnsweringClient, AskingBackend, eventually};
-use crate::support::LIMIT;
+use super::asking_backend::{ALL_CAPABILITIES, AnsweringClient, AskingBackend};
 
 #[tokio::test]
 async fn capable_clients_get_dedicated_connections() {
@@ -120,7 +120,7 @@ async fn clients_of_one_principal_are_not_asked_for_each_other() {
             bob.hold_answers();
             tokio::select! {
                 _ = &mut waiting => panic!("the gate is closed"),
-                () = eventually(|| bob.open_questions() == 1) => setup.open_gate(),
+                () = until_async("the open questions", || bob.open_questions() == 1) => setup.open_gate(),
             }
             assert_eq!(waiting.await.unwrap(), "withdrawn");
             busy
@@ -154,7 +154,7 @@ async fn late_questions_are_refused() {
     // The client is asked while its call runs, and the call does not wait for the answer.
     alice.hold_answers();
     assert_eq!(setup.text(&alice, &session("s"), "leave", ELICIT).await, "left");
-    eventually(|| alice.open_questions() == 0).await;
+    until_async("the open questions", || alice.open_questions() == 0).await;
 }
 
 #[tokio::test]
@@ -171,13 +171,13 @@ async fn session_client_is_asked_for_any_of_its_calls() {
     let waiting = setup.call(&newer, &caller, "wait", "{}");
     let ask = async {
         // Both calls run, and either is asked.
-        eventually(|| older.open_questions() + newer.open_questions() == 1).await;
+        until_async("the open questions", || older.open_questions() + newer.open_questions() == 1).await;
         setup.received(|line| line["params"]["name"] == "wait").await;
         let again = setup.text(&newer, &caller, "log", r#"{"data":"x"}"#).await;
         assert_eq!(again, "logged");
         setup.open_gate();
         // The waiting call has ended: if it was asked, the other is asked now.
-        eventually(|| older.open_questions() == 1).await;
+        until_async("the open questions", || older.open_questions() == 1).await;
         older.release_answers();
     };
     let (asked, waited, ()) = tokio::join!(asking, waiting, ask);
@@ -192,14 +192,14 @@ async fn questions_end_with_their_call_or_when_cancelled() {
     alice.hold_answers();
     tokio::select! {
         _ = setup.call(&alice, &caller, "ask", ELICIT) => panic!("nobody answers"),
-        () = eventually(|| alice.open_questions() == 1) => {}
+        () = until_async("the open questions", || alice.open_questions() == 1) => {}
     }
     assert_eq!(alice.open_questions(), 0);
     setup.received(|line| line["method"] == "notifications/cancelled").await;
     setup.received(|line| line["error"].is_object()).await;
     let withdrawing = setup.call(&alice, &caller, "withdraw", ELICIT);
     let withdrawn = async {
-        eventually(|| alice.open_questions() == 1).await;
+        until_async("the open questions", || alice.open_questions() == 1).await;
         setup.open_gate();
     };
     let (withdrew, ()) = tokio::join!(withdrawing, withdrawn);
@@ -236,7 +236,10 @@ async fn open_questions_are_limited() {
     let (many, caller) = (ELICIT.replacen('{', r#"{"count":50,"#, 1), session("s"));
     let flood = setup.call(&alice, &caller, "flood", &many);
     let answering = async {
-        eventually(|| setup.count(|line| line["error"].is_object()) == 50 - 16).await;
+        until_async("the messages at the server", || {
+            setup.count(|line| line["error"].is_object()) == 50 - 16
+        })
+        .await;
         assert_eq!(alice.open_questions(), 16);
         alice.release_answers();
     };
@@ -315,7 +318,10 @@ async fn dedicated_connections_are_limited() {
     let (in_a, in_b) = (session("b"), session("c"));
     let waiting = [setup.call(&alice, &in_a, "wait", "{}"), setup.call(&alice, &in_b, "wait", "{}")];
     let sharing = async {
-        eventually(|| setup.count(|line| line["params"]["name"] == "wait") == 2).await;
+        until_async("the messages at the server", || {
+            setup.count(|line| line["params"]["name"] == "wait") == 2
+        })
+        .await;
         let at_once = Some(Instant::now());
         let refused = setup.call_until(&alice, &session("d"), "pid", "{}", at_once).await.unwrap_err();
         assert_eq!(refused.code(), ErrorCode::Overloaded);
@@ -376,14 +382,14 @@ async fn connections_of_gone_clients_are_closed() {
     for name in ["a", "b", "c"] {
         setup.text(&alice, &session(name), "ask", ELICIT).await;
     }
-    eventually(|| setup.processes.list().len() == 1).await;
+    until_async("the processes", || setup.processes.list().len() == 1).await;
     // A connection in repeated use stays open, even if one call takes long.
     let caller = session("a");
     let waiting = setup.call(&alice, &caller, "wait", "{}");
     let others = async {
         let pid = setup.received(|line| line["params"]["name"] == "wait").await["pid"].to_string();
         setup.text(&alice, &session("b"), "pid", "{}").await;
-        eventually(|| setup.processes.list().len() == 2).await;
+        until_async("the processes", || setup.processes.list().len() == 2).await;
         assert_eq!(setup.text(&alice, &caller, "pid", "{}").await, pid);
         setup.open_gate();
     };
@@ -427,7 +433,7 @@ async fn hanging_server_is_detected_and_replaced() {
         // An "unknown method" error is an answer.
         let number: u32 = pid.parse().unwrap();
         let ping_count = || setup.count(|line| line["method"] == "ping" && line["pid"] == number);
-        eventually(|| ping_count() > 2).await;
+        until_async("a third ping", || ping_count() > 2).await;
         assert_eq!(setup.text(&person, &caller, "pid", "{}").await, pid);
         assert_eq!(setup.text(&person, &caller, "hang", "{}").await, "no more");
         // The first call after that fails with its server, and the next one succeeds.
@@ -450,7 +456,10 @@ async fn killed_server_fails_only_its_own_calls() {
             let before = setup.count(|line| line["params"]["name"] == "wait");
             let waiting = join_all((0..20).map(|_| setup.call(&person, &caller, "wait", "{}")));
             let killing = async {
-                eventually(|| setup.count(|line| line["params"]["name"] == "wait") == before + 20).await;
+                until_async("the messages at the server", || {
+                    setup.count(|line| line["params"]["name"] == "wait") == before + 20
+                })
+                .await;
                 let killed = Instant::now();
                 kill_process(Pid::from_raw(pid.parse().unwrap()).unwrap(), Signal::KILL).unwrap();
                 killed

@@ -4,11 +4,11 @@ use std::fs;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use toolyard_testing::process::{RunningProgram, run};
+use toolyard_testing::wait::eventually;
 
 use super::FunctionWorkspace;
-use crate::support::eventually;
 use crate::support::gateway::toolyard;
-use crate::support::process::{RunningProgram, run};
 
 #[test]
 fn every_template_passes_its_tests() {

@@ -3,9 +3,9 @@
 use std::thread;
 
 use serde_json::{Value, json};
+use toolyard_testing::wait::eventually;
 
 use super::{FunctionWorkspace, invoke, json_of};
-use crate::support::eventually;
 
 /// A function that its event controls.
 const SCRIPTED_SOURCE: &str = r#"

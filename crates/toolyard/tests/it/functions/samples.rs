@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use toolyard_testing::peers;
+use toolyard_testing::process::run;
 
 use super::{FunctionWorkspace, json_of};
 use crate::support::gateway::toolyard;
-use crate::support::peers;
-use crate::support::process::run;
 
 const LANGUAGES: [&str; 3] = ["py", "js", "lua"];
 

@@ -1,9 +1,9 @@
 //! Secrets of a gateway reach only the functions that may use them.
 
 use serde_json::{Value, json};
+use toolyard_testing::wait::eventually;
 
 use super::{FunctionWorkspace, json_of};
-use crate::support::eventually;
 
 const CANARY: &str = "canary-a8f1-lent";
 const OWN: &str = "canary-77c2-own";

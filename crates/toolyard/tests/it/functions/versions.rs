@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
 use serde_json::json;
+use toolyard_testing::wait::eventually;
 
 use super::{FunctionWorkspace, json_of};
-use crate::support::eventually;
 
 /// Returns the source of a server whose only tool returns its version.
 fn source(version: &str) -> String {

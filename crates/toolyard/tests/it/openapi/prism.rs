@@ -6,13 +6,13 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
+use toolyard_testing::http;
+use toolyard_testing::peers::{command, free_port, peer};
+use toolyard_testing::process::RunningProgram;
 
 use super::argument_generator::{MemberSelection, arguments};
 use super::{document, handler};
 use crate::support::gateway::TestGateway;
-use crate::support::http;
-use crate::support::peers::{command, free_port, peer};
-use crate::support::process::RunningProgram;
 
 /// Calls that Prism cannot validate: a tool, optionally with members of its arguments, and the reason. A final `*` is a
 /// wildcard.

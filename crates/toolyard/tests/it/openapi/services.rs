@@ -6,11 +6,11 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use toolyard_testing::peers::{command, free_port, peer};
+use toolyard_testing::process::RunningProgram;
 
 use super::{document, handler};
 use crate::support::gateway::TestGateway;
-use crate::support::peers::{command, free_port, peer};
-use crate::support::process::RunningProgram;
 
 /// Starts a service on a free port and waits until it prints `ready` on standard error.
 #[track_caller]

@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 use tempfile::TempDir;
+use toolyard_testing::peers;
+use toolyard_testing::process::{ProgramResult, run};
+use toolyard_testing::scripted_server::script;
 
 use super::{HttpExample, example_path};
-use crate::support::peers;
-use crate::support::process::{ProgramResult, run};
-use crate::support::scripted::script;
 
 /// The transport and era with which a client connects to an example.
 #[derive(Debug, Clone, Copy)]

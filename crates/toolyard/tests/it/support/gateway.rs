@@ -1,15 +1,15 @@
 //! A running gateway under test.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-
-use super::http::{self, HttpResponse, SentRequest};
-use super::peers;
-use super::process::RunningProgram;
+use toolyard_testing::http::{self, HttpResponse, SentRequest};
+use toolyard_testing::manifest::{process_document, registry_document};
+use toolyard_testing::peers;
+use toolyard_testing::process::RunningProgram;
 
 /// Returns a command for the binary under test, with only a search path and a home in its environment. Its state is in
 /// the home.
@@ -112,12 +112,7 @@ impl TestGateway {
     /// Creates a key with the credentials of another and returns its text.
     #[track_caller]
     pub(crate) fn new_key(&self, admin: &str, key_settings: Value) -> String {
-        let bearer = format!("Bearer {admin}");
-        let mut headers = vec![("Content-Type", "application/json")];
-        if !admin.is_empty() {
-            headers.push(("Authorization", &bearer));
-        }
-        let made = http::send(self.address, "POST /api/v1/keys", &headers, &key_settings.to_string());
+        let made = http::send_with_key(self.address, admin, "POST /api/v1/keys", &key_settings.to_string());
         assert_eq!(made.status, 201, "{}", made.body);
         let made: Value = serde_json::from_str(&made.body).unwrap();
         made["key"].as_str().unwrap().to_owned()
@@ -155,45 +150,4 @@ impl TestGateway {
         let result = self.call(tool, arguments).result();
         result["content"][0]["text"].as_str().unwrap().to_owned()
     }
-}
-
-/// Writes a registry of these handlers and returns its path.
-#[track_caller]
-pub(crate) fn registry_document(folder: &Path, handlers: &[Value]) -> PathBuf {
-    let registry = json!({
-        "apiVersion": "omnia.altairalabs.ai/v1alpha1",
-        "kind": "ToolRegistry",
-        "metadata": {"name": "test"},
-        "spec": {"handlers": handlers},
-    });
-    write_json(folder.join("registry.json"), &registry)
-}
-
-/// Writes a `Toolyard` document with this `spec` and returns its path.
-#[track_caller]
-pub(crate) fn process_document(folder: &Path, spec: Value) -> PathBuf {
-    let process = json!({"apiVersion": "toolyard.dev/v1alpha1", "kind": "Toolyard", "spec": spec});
-    write_json(folder.join("process.json"), &process)
-}
-
-#[track_caller]
-fn write_json(path: PathBuf, document: &Value) -> PathBuf {
-    std::fs::write(&path, document.to_string()).unwrap();
-    path
-}
-
-/// Returns a handler for a program on stdio.
-pub(crate) fn stdio_handler(name: &str, command: &str, args: &[&str]) -> Value {
-    let config = json!({"transport": "stdio", "command": command, "args": args});
-    json!({"name": name, "type": "mcp", "mcpConfig": config})
-}
-
-/// Returns a handler for a server on streamable HTTP.
-pub(crate) fn http_handler(name: &str, url: &str) -> Value {
-    with_transport(name, "streamable-http", url)
-}
-
-/// Returns a handler for a server at a URL with this transport.
-pub(crate) fn with_transport(name: &str, transport: &str, url: &str) -> Value {
-    json!({"name": name, "type": "mcp", "mcpConfig": {"transport": transport, "endpoint": url}})
 }

@@ -5,10 +5,10 @@ use std::time::SystemTime;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use super::process::is_running;
+use crate::process::is_running;
 
 /// Finds the processes of a handler by an environment variable that they inherit.
-pub(crate) struct ProcessTree {
+pub struct ProcessTree {
     mark: String,
 }
 
@@ -16,7 +16,7 @@ const MARKER_VARIABLE: &str = "TOOLYARD_TEST_FAMILY";
 
 impl ProcessTree {
     /// Marks a handler, so that its processes can be found.
-    pub(crate) fn mark(handler: &mut Value) -> Self {
+    pub fn mark(handler: &mut Value) -> Self {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
         let mark = format!("{}-{}-{}", handler["name"].as_str().unwrap(), std::process::id(), now.as_nanos());
         handler["mcpConfig"]["env"][MARKER_VARIABLE] = mark.as_str().into();
@@ -24,7 +24,7 @@ impl ProcessTree {
     }
 
     /// Returns the running processes: the supervisor, the program and all descendants.
-    pub(crate) fn members(&self) -> Vec<u32> {
+    pub fn members(&self) -> Vec<u32> {
         let variable = format!("{MARKER_VARIABLE}={}", self.mark);
         let is_member = |pid: &u32| {
             let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
@@ -36,7 +36,7 @@ impl ProcessTree {
 
     /// Returns the process whose name, without arguments, has this prefix.
     #[track_caller]
-    pub(crate) fn member_named(&self, name: &str) -> u32 {
+    pub fn member_named(&self, name: &str) -> u32 {
         let name_of = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
         let mut named = self.members().into_iter().filter(|pid| name_of(*pid).starts_with(name));
         match (named.next(), named.next()) {
@@ -48,7 +48,7 @@ impl ProcessTree {
 
 /// Kills a process.
 #[track_caller]
-pub(crate) fn kill(pid: u32) {
+pub fn kill(pid: u32) {
     kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), Signal::KILL).unwrap();
 }
 

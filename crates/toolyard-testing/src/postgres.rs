@@ -1,7 +1,5 @@
 //! A PostgreSQL server that ends with the test that started it.
 
-#![expect(clippy::disallowed_methods, reason = "tests start programs of their own")]
-
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::chown;
@@ -12,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
 /// A server with one empty database, reached through a socket in its own folder.
-pub(crate) struct PostgresServer {
+pub struct PostgresServer {
     /// `None` while the server is stopped.
     process: Option<Child>,
     folder: TempDir,
@@ -21,7 +19,7 @@ pub(crate) struct PostgresServer {
 /// PostgreSQL refuses to run as root. This user owns no other files.
 const UNPRIVILEGED_UID: u32 = 65534;
 
-/// A program of PostgreSQL. Debian installs them outside of the search path.
+/// Returns the path of a program of PostgreSQL. Debian installs them outside of the search path.
 fn program(name: &str) -> PathBuf {
     let mut versions: Vec<_> = std::fs::read_dir("/usr/lib/postgresql")
         .map(|versions| versions.flatten().map(|version| version.path().join("bin").join(name)).collect())
@@ -32,18 +30,13 @@ fn program(name: &str) -> PathBuf {
 }
 
 impl PostgresServer {
-    pub(crate) fn start() -> Self {
-        Self::with(&[])
-    }
-
-    /// Starts a server with settings, such as `("ssl", "on")`. Prepare files that they name in
-    /// [`PostgresServer::prepare`]d folders.
-    fn with(settings: &[(&str, &str)]) -> Self {
-        Self::prepare().running(settings)
+    /// Starts a server with the default settings.
+    pub fn start() -> Self {
+        Self::prepare().running(&[])
     }
 
     /// Creates a server without starting it.
-    pub(crate) fn prepare() -> Self {
+    pub fn prepare() -> Self {
         let folder = TempDir::new().unwrap();
         if is_root() {
             chown(folder.path(), Some(UNPRIVILEGED_UID), Some(UNPRIVILEGED_UID)).unwrap();
@@ -55,13 +48,15 @@ impl PostgresServer {
         Self { process: None, folder }
     }
 
-    pub(crate) fn running(mut self, settings: &[(&str, &str)]) -> Self {
+    /// Starts the prepared server with settings, such as `("ssl", "on")`. Files that they name are put into
+    /// [`PostgresServer::folder`] before.
+    pub fn running(mut self, settings: &[(&str, &str)]) -> Self {
         self.run(settings);
         self
     }
 
     /// Runs the server until it accepts connections.
-    pub(crate) fn run(&mut self, settings: &[(&str, &str)]) {
+    pub fn run(&mut self, settings: &[(&str, &str)]) {
         // Children of a killed server need a moment to end; until then no other server starts.
         self.process = (0..50).find_map(|_| self.try_to_run(settings));
         assert!(self.process.is_some(), "PostgreSQL does not start");
@@ -88,17 +83,19 @@ impl PostgresServer {
     }
 
     /// Kills the server without a shutdown.
-    pub(crate) fn kill(&mut self) {
+    pub fn kill(&mut self) {
         let mut process = self.process.take().unwrap();
         process.kill().unwrap();
         process.wait().unwrap();
     }
 
-    pub(crate) fn folder(&self) -> &Path {
+    /// Returns the folder of the server.
+    pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    pub(crate) fn url(&self) -> String {
+    /// Returns the URL of the database.
+    pub fn url(&self) -> String {
         let folder = self.folder.path().to_str().unwrap().replace('/', "%2F");
         format!("postgres://toolyard:hunter2@{folder}/postgres")
     }
@@ -126,7 +123,7 @@ fn unprivileged(program: &Path) -> Command {
 }
 
 /// Gives a file to the user that runs the server.
-pub(crate) fn give_to_server(path: &Path) {
+pub fn give_to_server(path: &Path) {
     File::open(path).unwrap();
     if is_root() {
         chown(path, Some(UNPRIVILEGED_UID), Some(UNPRIVILEGED_UID)).unwrap();

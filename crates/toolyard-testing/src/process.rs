@@ -1,5 +1,6 @@
 //! Child processes: run to completion, or until the end of a test.
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::io::Read;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -8,18 +9,20 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{LIMIT, eventually};
+use crate::wait::{LIMIT, eventually};
 
 /// A program that runs until it is dropped.
-pub(crate) struct RunningProgram {
+pub struct RunningProgram {
     child: Child,
-    pub(crate) stdout: Arc<OutputCapture>,
-    pub(crate) stderr: Arc<OutputCapture>,
+    /// The standard output so far.
+    pub stdout: Arc<OutputCapture>,
+    /// The standard error so far.
+    pub stderr: Arc<OutputCapture>,
 }
 
 /// The captured output of a program.
 #[derive(Default)]
-pub(crate) struct OutputCapture {
+pub struct OutputCapture {
     state: Mutex<OutputState>,
     changed: Condvar,
 }
@@ -32,42 +35,71 @@ struct OutputState {
 
 /// The result of a program. `Display` shows it as on a terminal.
 #[derive(Debug)]
-pub(crate) struct ProgramResult {
-    pub(crate) code: i32,
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
+pub struct ProgramResult {
+    /// The exit code.
+    pub code: i32,
+    /// The whole standard output.
+    pub stdout: String,
+    /// The whole standard error.
+    pub stderr: String,
 }
 
 /// Runs a command to completion.
 #[track_caller]
-pub(crate) fn run(command: &mut Command) -> ProgramResult {
+pub fn run(command: &mut Command) -> ProgramResult {
     run_with(command, Stdio::null())
 }
 
 /// Runs a command with this standard input to completion.
 #[track_caller]
-pub(crate) fn run_with(command: &mut Command, stdin: impl Into<Stdio>) -> ProgramResult {
+pub fn run_with(command: &mut Command, stdin: impl Into<Stdio>) -> ProgramResult {
     RunningProgram::start_with(command, stdin).into_result()
 }
 
+/// Returns a command that the kernel kills with the thread that starts it, so that a failed test leaves no process.
+pub fn bound_to_thread(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", "--"]).arg(program);
+    command
+}
+
+/// Returns the arguments of all processes, each followed by a zero byte.
+pub fn command_lines() -> Vec<String> {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    processes.filter_map(|process| std::fs::read_to_string(process.path().join("cmdline")).ok()).collect()
+}
+
+/// True if a process of this name runs on the machine.
+pub fn is_named_running(name: &str) -> bool {
+    command_lines().iter().any(|line| line.starts_with(name))
+}
+
+/// Returns a random word, for the name of a process that no other test starts.
+pub fn unique_word() -> String {
+    let mut random = [0; 8];
+    std::fs::File::open("/dev/urandom").unwrap().read_exact(&mut random).unwrap();
+    format!("{:016x}", u64::from_ne_bytes(random))
+}
+
 /// True if a process is running. A zombie is not.
-pub(crate) fn is_running(pid: u32) -> bool {
+pub fn is_running(pid: u32) -> bool {
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
     // The state follows the name, which is in parentheses and may contain any character.
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }
 
-// === impl Process ===
+// === impl RunningProgram ===
 
 impl RunningProgram {
+    /// Starts a program without standard input.
     #[track_caller]
-    pub(crate) fn start(command: &mut Command) -> Self {
+    pub fn start(command: &mut Command) -> Self {
         Self::start_with(command, Stdio::null())
     }
 
     /// Starts a program with this standard input.
     #[track_caller]
-    pub(crate) fn start_with(command: &mut Command, stdin: impl Into<Stdio>) -> Self {
+    pub fn start_with(command: &mut Command, stdin: impl Into<Stdio>) -> Self {
         command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = match command.spawn() {
             Ok(child) => child,
@@ -78,17 +110,19 @@ impl RunningProgram {
         Self { child, stdout, stderr }
     }
 
-    pub(crate) fn id(&self) -> u32 {
+    /// Returns the process id.
+    pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    pub(crate) fn signal(&self, signal: Signal) {
+    /// Sends a signal to the program.
+    pub fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
     /// Waits for the program to exit.
     #[track_caller]
-    pub(crate) fn wait(&mut self) -> ExitStatus {
+    pub fn wait(&mut self) -> ExitStatus {
         eventually("the end of a program", || self.child.try_wait().unwrap())
     }
 
@@ -119,7 +153,7 @@ impl Drop for RunningProgram {
     }
 }
 
-// === impl Printed ===
+// === impl OutputCapture ===
 
 impl OutputCapture {
     /// Reads a stream to its end, so that the program does not block on a full pipe.
@@ -143,7 +177,7 @@ impl OutputCapture {
     }
 
     /// Returns the output so far.
-    pub(crate) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         // The lock may be poisoned by a failed test.
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         String::from_utf8_lossy(&state.bytes).into_owned()
@@ -151,7 +185,7 @@ impl OutputCapture {
 
     /// Waits until `find` returns a value for the output.
     #[track_caller]
-    pub(crate) fn wait_for<T>(&self, what: &str, find: impl Fn(&str) -> Option<T>) -> T {
+    pub fn wait_for<T>(&self, what: &str, find: impl Fn(&str) -> Option<T>) -> T {
         let start = Instant::now();
         let mut state = self.state.lock().unwrap();
         loop {
@@ -169,12 +203,12 @@ impl OutputCapture {
     fn read_to_end(&self) -> String {
         let (state, _) =
             self.changed.wait_timeout_while(self.state.lock().unwrap(), LIMIT, |state| !state.ended).unwrap();
-        assert!(state.ended, "a program has ended, and somebody else holds its output open");
+        assert!(state.ended, "a program has ended, and another process holds its output open");
         String::from_utf8(state.bytes.clone()).unwrap()
     }
 }
 
-// === impl Ended ===
+// === impl ProgramResult ===
 
 impl fmt::Display for ProgramResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,22 +1,24 @@
-//! HTTP requests as bytes on a socket.
+//! HTTP requests as bytes on a socket, for tests that block.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
 use serde_json::Value;
 
-use super::LIMIT;
+use crate::wait::LIMIT;
 
 /// A complete response.
 #[derive(Debug)]
-pub(crate) struct HttpResponse {
-    pub(crate) status: u16,
+pub struct HttpResponse {
+    /// The status code.
+    pub status: u16,
     head: String,
-    pub(crate) body: String,
+    /// The body, without its chunks.
+    pub body: String,
 }
 
 /// A sent request whose response is pending. Dropping it closes the connection.
-pub(crate) struct SentRequest {
+pub struct SentRequest {
     socket: TcpStream,
     /// The part of the response that was read.
     bytes: Vec<u8>,
@@ -24,20 +26,23 @@ pub(crate) struct SentRequest {
 
 /// Sends a request and reads the response.
 #[track_caller]
-pub(crate) fn send(address: SocketAddr, line: &str, headers: &[(&str, &str)], body: &str) -> HttpResponse {
+pub fn send(address: SocketAddr, line: &str, headers: &[(&str, &str)], body: &str) -> HttpResponse {
     open_request(address, line, headers, body)
         .response()
         .expect("the connection was closed without an answer")
 }
 
+/// Sends a request with a JSON body and, unless it is empty, an API key, and reads the response.
+#[track_caller]
+pub fn send_with_key(address: SocketAddr, key: &str, line: &str, body: &str) -> HttpResponse {
+    let bearer = format!("Bearer {key}");
+    let headers = [("Content-Type", "application/json"), ("Authorization", &*bearer)];
+    send(address, line, if key.is_empty() { &headers[..1] } else { &headers }, body)
+}
+
 /// Sends a request and returns before the response.
 #[track_caller]
-pub(crate) fn open_request(
-    address: SocketAddr,
-    line: &str,
-    headers: &[(&str, &str)],
-    body: &str,
-) -> SentRequest {
+pub fn open_request(address: SocketAddr, line: &str, headers: &[(&str, &str)], body: &str) -> SentRequest {
     let mut socket = TcpStream::connect(address).unwrap();
     socket.set_read_timeout(Some(LIMIT)).unwrap();
     let mut request = format!("{line} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n");
@@ -52,7 +57,7 @@ pub(crate) fn open_request(
 impl SentRequest {
     /// Waits until the stream contains a text.
     #[track_caller]
-    pub(crate) fn wait_for(&mut self, text: &str) {
+    pub fn wait_for(&mut self, text: &str) {
         let mut chunk = [0; 1024];
         while !String::from_utf8_lossy(&self.bytes).contains(text) {
             let length = self.socket.read(&mut chunk).unwrap();
@@ -63,7 +68,7 @@ impl SentRequest {
 
     /// Reads the response to its end. Returns `None` if the connection was closed without one.
     #[track_caller]
-    pub(crate) fn response(mut self) -> Option<HttpResponse> {
+    pub fn response(mut self) -> Option<HttpResponse> {
         match self.socket.read_to_end(&mut self.bytes) {
             Err(error) if error.kind() == ErrorKind::ConnectionReset => return None,
             read => read.unwrap(),
@@ -94,14 +99,14 @@ fn without_chunks(mut chunked: &str) -> String {
 
 impl HttpResponse {
     /// Returns a header of the response.
-    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+    pub fn header(&self, name: &str) -> Option<&str> {
         let fields = self.head.lines().skip(1).filter_map(|line| line.split_once(": "));
         fields.into_iter().find(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
     /// Returns the messages of the response, which is an event stream or one JSON text.
     #[track_caller]
-    pub(crate) fn messages(&self) -> Vec<Value> {
+    pub fn messages(&self) -> Vec<Value> {
         match self.header("content-type") {
             Some("text/event-stream") => {
                 let data = self.body.lines().filter_map(|line| line.strip_prefix("data: "));
@@ -113,7 +118,7 @@ impl HttpResponse {
 
     /// Returns the result of the only message.
     #[track_caller]
-    pub(crate) fn result(&self) -> Value {
+    pub fn result(&self) -> Value {
         let last = self.messages().pop().unwrap();
         assert!(last["result"].is_object(), "no result: {self:?}");
         last["result"].clone()

@@ -5,15 +5,18 @@
 
 /// A JSON value. Numbers, literals and strings keep their source text, strings with their quotes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum JsonNode {
+pub enum JsonNode {
+    /// The members of an object, in order.
     Object(Vec<(String, JsonNode)>),
+    /// The items of an array.
     Array(Vec<JsonNode>),
+    /// The source text of any other value.
     Token(String),
 }
 
 /// Parses a text that must be one JSON value.
 #[track_caller]
-pub(crate) fn read(text: &str) -> JsonNode {
+pub fn read(text: &str) -> JsonNode {
     let mut rest = text;
     let node = value(&mut rest);
     assert!(rest.trim().is_empty(), "text behind the value: {rest:?} in {text:?}");
@@ -21,41 +24,44 @@ pub(crate) fn read(text: &str) -> JsonNode {
 }
 
 impl JsonNode {
-    /// A member of an object, by the text between the quotes of its name; panics if it is absent.
+    /// Returns a member of an object, by the text between the quotes of its name; panics if it is absent.
     #[track_caller]
-    pub(crate) fn get(&self, name: &str) -> &Self {
+    pub fn get(&self, name: &str) -> &Self {
         self.find(name).unwrap_or_else(|| panic!("no {name} in {}", self.text()))
     }
 
-    pub(crate) fn find(&self, name: &str) -> Option<&Self> {
+    /// Returns a member of an object, if there is one.
+    pub fn find(&self, name: &str) -> Option<&Self> {
         let Self::Object(members) = self else { return None };
         members.iter().find(|(key, _)| key == name).map(|(_, value)| value)
     }
 
-    /// The content of a string without escapes; the source text of any other value.
-    pub(crate) fn plain(&self) -> String {
+    /// Returns the content of a string without escapes; the source text of any other value.
+    pub fn plain(&self) -> String {
         let text = self.text();
         text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(&text).to_owned()
     }
 
-    /// The members of an object, for modification.
+    /// Returns the members of an object, for modification.
     #[track_caller]
-    pub(crate) fn members(&mut self) -> &mut Vec<(String, Self)> {
+    pub fn members(&mut self) -> &mut Vec<(String, Self)> {
         match self {
             Self::Object(members) => members,
             other => panic!("no object: {}", other.text()),
         }
     }
 
-    pub(crate) fn items(&self) -> &[Self] {
+    /// Returns the items of an array.
+    #[track_caller]
+    pub fn items(&self) -> &[Self] {
         match self {
             Self::Array(items) => items,
             other => panic!("no array: {}", other.text()),
         }
     }
 
-    /// The text without white space between tokens.
-    pub(crate) fn text(&self) -> String {
+    /// Returns the text without white space between tokens.
+    pub fn text(&self) -> String {
         let join = |parts: Vec<String>| parts.join(",");
         match self {
             Self::Object(members) => {

