@@ -319,6 +319,38 @@ fn files_are_found_in_all_notations() {
     assert_eq!(kind("{type: object}", "{}"), "Json");
 }
 
+/// Sends the arguments to the only operation with this body, and returns the body.
+fn sent(content: &str, arguments: &str) -> String {
+    let document =
+        operation(&format!("requestBody: {{required: true, content: {content}}}\nresponses: {{}}"));
+    let described = described(&document).operations.remove(0);
+    let arguments = toolyard_core::Json::parse(arguments.to_owned()).unwrap();
+    let schema = described.definition.get("inputSchema").unwrap();
+    let compiled = toolyard_core::schema::CompiledSchema::compile(&schema.to_value()).unwrap();
+    compiled.check(&arguments.to_value(), &toolyard_core::schema::ValidationBudget::brief()).unwrap();
+    let request = described.operation.request(Some(&arguments), Some("https://a.b")).unwrap();
+    String::from_utf8_lossy(request.body()).into_owned()
+}
+
+/// No argument of these could be sent.
+#[test]
+fn form_that_is_not_an_object_can_be_sent() {
+    let file = r#"{"id":"1","file":"aGVsbG8="}"#;
+    let body = sent("{multipart/form-data: {schema: {type: string, format: binary}}}", file);
+    assert!(
+        body.contains("name=\"file\"; filename=\"file\"") && body.contains("\r\n\r\nhello\r\n"),
+        "{body}"
+    );
+    let files = "{multipart/form-data: {schema: {type: array, items: {type: string, format: binary}}}}";
+    let body = sent(files, r#"{"id":"1","file":["aGVsbG8=","aGVsbG8="]}"#);
+    assert_eq!(body.matches("\r\n\r\nhello\r\n").count(), 2, "{body}");
+    let body = sent(
+        "{application/x-www-form-urlencoded: {schema: {type: string}}}",
+        r#"{"id":"1","body":"a=1&b=2"}"#,
+    );
+    assert_eq!(body, "a=1&b=2");
+}
+
 #[test]
 fn body_encoding_follows_the_schema() {
     let kind = |media: &str, schema: &str| {
