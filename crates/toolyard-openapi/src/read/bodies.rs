@@ -166,10 +166,20 @@ impl<'d> DescriptionReader<'d> {
             true => self.members(&flat, parts, required, input),
             false => {
                 input.others = Some(false.into());
-                BodyContent::Argument(self.whole_body(source, &kind, required, input))
+                let argument = self.whole_body(source, &kind, required, input);
+                if !required {
+                    let needed = flat.required.iter().filter(|name| !self.is_omitted_member(&flat, name));
+                    let needed = needed.map(|name| (*name).to_owned()).collect();
+                    input.body_needs = Some((argument.clone(), needed));
+                }
+                BodyContent::Argument(argument)
             }
         };
         RequestBody { media_type: media::concrete(source.media_type), kind, content, required }
+    }
+
+    fn is_omitted_member(&self, flat: &FlatSchema<'d>, name: &str) -> bool {
+        flat.properties.iter().any(|(known, at)| *known == name && self.requests.is_omitted(*at))
     }
 
     /// Reads a multipart body whose schema is that of its only part. The document does not name it; services expect

@@ -12,8 +12,7 @@ pub(super) const MAX_INPUT_BYTES: usize = 64_000;
 pub(super) const MAX_RESULT_BYTES: usize = 8_000;
 
 /// Note in the description of a tool whose argument schema is pruned.
-pub(super) const PRUNED_NOTE: &str =
-    "\n\n(The schema is cut for size: where it allows any object, see the service's documentation.)";
+pub(super) const PRUNED_NOTE: &str = "\n\n(The schema is cut for size, to 64000 bytes: where it allows any object, see the service's documentation.)";
 
 /// The arguments of a tool as one object.
 #[derive(Default)]
@@ -24,6 +23,8 @@ pub(super) struct ArgumentSchema {
     required_together: Vec<String>,
     /// Arguments of an optional body.
     body_arguments: Vec<String>,
+    /// The argument of an optional body, with the members that the body needs.
+    pub(super) body_needs: Option<(String, Vec<String>)>,
     /// Schema of additional arguments; `false` forbids them.
     pub(super) others: Option<Value>,
     pub(super) root: RootSchema,
@@ -53,6 +54,26 @@ impl ArgumentSchema {
         argument
     }
 
+    /// Returns a note about the members that an optional body needs: the documents of many operations forget that their
+    /// body is required.
+    pub(super) fn body_note(&self) -> Option<String> {
+        let list = |names: &[String]| {
+            let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
+            match names.split_last() {
+                Some((last, [])) => last.clone(),
+                Some((last, others)) => format!("{} and {last}", others.join(", ")),
+                None => String::new(),
+            }
+        };
+        match &self.body_needs {
+            Some((argument, names)) if !names.is_empty() => {
+                Some(format!("\n\n`{argument}` needs the members {}.", list(names)))
+            }
+            _ if self.required_together.is_empty() => None,
+            _ => Some(format!("\n\nThe body needs {}.", list(&self.required_together))),
+        }
+    }
+
     /// True if the schema without its definitions is too large.
     pub(super) fn is_too_large(&self) -> bool {
         serde_json::to_string(&self.properties).map_or(0, |text| text.len()) > MAX_INPUT_BYTES
@@ -61,7 +82,7 @@ impl ArgumentSchema {
     /// Returns the schema, and true if it was pruned.
     pub(super) fn schema(mut self, schemas: &mut SchemaRegistry<'_>) -> (Json, bool) {
         let is_relaxed = self.relax_last();
-        let Self { properties, required, required_together, body_arguments, others, root } = self;
+        let Self { properties, required, required_together, body_arguments, others, root, .. } = self;
         let mut schema = Map::from_iter([
             ("type".to_owned(), json!("object")),
             ("properties".to_owned(), Value::Object(properties)),
