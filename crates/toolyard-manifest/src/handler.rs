@@ -60,6 +60,9 @@ pub struct HandlerConfig {
     pub description: Option<String>,
     /// `chunk` and `chunkThreshold`: the treatment of large results, unless an override sets it.
     pub chunking: ChunkingPolicy,
+    /// `renameArguments`: publish arguments whose names the interfaces of models refuse under others. Default: `true`,
+    /// except for the type `mcp`.
+    pub rename_arguments: Option<bool>,
     /// `probe` of its registry: liveness checks of its server. `None` disables them.
     pub probe: Option<ProbeSettings>,
     /// The type of its server and how to reach it.
@@ -85,6 +88,7 @@ impl HandlerConfig {
             display_name: None,
             description: None,
             chunking: ChunkingPolicy::default(),
+            rename_arguments: None,
             probe: None,
             kind: HandlerKind::Builtins(Box::new(builtins)),
             reference_values: Vec::new(),

@@ -146,6 +146,7 @@ fn handler(cursor: ValueCursor<'_>, registry: &RegistryIdentity) -> Option<Handl
     let display_name = fields.optional("displayName", |cursor| cursor.parse(formats::display_name));
     let description = fields.optional("description", ValueCursor::text);
     let chunking = names::chunking(&mut fields);
+    let rename_arguments = fields.optional("renameArguments", ValueCursor::flag);
     fields.reject_unsupported(UNSUPPORTED_FIELDS);
     fields.reject_misplaced(&["probe"], "it belongs to `spec` and applies to all handlers");
     fields.finish();
@@ -161,6 +162,7 @@ fn handler(cursor: ValueCursor<'_>, registry: &RegistryIdentity) -> Option<Handl
         display_name,
         description,
         chunking,
+        rename_arguments,
         probe: None,
         kind,
         reference_values: from_outside,
