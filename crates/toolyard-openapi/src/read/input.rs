@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use toolyard_core::Json;
+use toolyard_core::argument_names::is_legal;
 
 use crate::schema::{RootSchema, SchemaRegistry};
 
@@ -10,6 +11,9 @@ pub(super) const MAX_INPUT_BYTES: usize = 64_000;
 
 /// Maximum size of a result schema, in bytes. It is only informative, and costs models as much as the other.
 pub(super) const MAX_RESULT_BYTES: usize = 8_000;
+
+/// Maximum length of the note about a renamed argument without the name itself, and of the suffix of its new name.
+const RENAMING_NOTE_BYTES: usize = 40;
 
 /// Note in the description of a tool whose argument schema is pruned.
 pub(super) const PRUNED_NOTE: &str = "\n\n(The schema is cut for size, to 64000 bytes: where it allows any object, see the service's documentation.)";
@@ -105,7 +109,8 @@ impl ArgumentSchema {
         if let Some(others) = others {
             schema.insert("additionalProperties".to_owned(), others);
         }
-        let (schema, is_pruned) = with_definitions(Value::Object(schema), &root, schemas, MAX_INPUT_BYTES);
+        let budget = MAX_INPUT_BYTES - renaming_bytes(&schema["properties"]);
+        let (schema, is_pruned) = with_definitions(Value::Object(schema), &root, schemas, budget);
         (schema, is_pruned || is_relaxed)
     }
 
@@ -130,6 +135,15 @@ impl ArgumentSchema {
         }
         is_relaxed
     }
+}
+
+/// Returns the bytes that illegal names of arguments take in descriptions when they are replaced, up to half of the
+/// limit.
+fn renaming_bytes(properties: &Value) -> usize {
+    let illegal = properties.as_object().into_iter().flatten().map(|(name, _)| name);
+    let bytes: usize =
+        illegal.filter(|name| !is_legal(name)).map(|name| 2 * name.len() + RENAMING_NOTE_BYTES).sum();
+    bytes.min(MAX_INPUT_BYTES / 2)
 }
 
 /// Returns a schema as text, with the definitions that it needs.
