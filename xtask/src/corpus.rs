@@ -5,6 +5,7 @@
 //! process of its own, which measures its memory and isolates crashes. The judge (`fixtures/openapi-judge`) is
 //! written in Python, reads the documents itself, and proves that it detects faults.
 
+mod arguments;
 mod convert;
 mod documents;
 mod goals;
