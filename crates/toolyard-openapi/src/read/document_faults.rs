@@ -280,3 +280,6 @@ fn pointer_of(section: &str) -> &'static str {
         _ => "#/responses",
     }
 }
+
+#[cfg(test)]
+mod tests;
