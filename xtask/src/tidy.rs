@@ -66,7 +66,7 @@ const ALLOWED_EDGES: [(&str, &[&str]); 19] = [
     ("xtask-arena", &["xtask-client", "xtask-support"]),
     ("xtask-bench", &["xtask-client", "xtask-support"]),
     ("xtask-client", &[]),
-    ("xtask-corpus", &["toolyard-openapi", "xtask-support"]),
+    ("xtask-corpus", &["toolyard-core", "toolyard-openapi", "xtask-support"]),
     ("xtask-matrix", &["xtask-support"]),
     ("xtask-retrieval", &["toolyard-rank", "xtask-support"]),
     ("xtask-support", &[]),

@@ -6,7 +6,7 @@
 //! - [`json`]: JSON text that is relayed unchanged;
 //! - [`call`], [`client`], [`outcome`], [`error`]: a call, its client, its outcome, and its errors;
 //! - [`tool`], [`schema`], [`item`], [`cache`], [`backend`]: backends, their catalogs, and validation of arguments;
-//! - [`registry`], [`names`], [`overrides`]: published names and definitions;
+//! - [`registry`], [`names`], [`overrides`], [`argument_names`]: published names and definitions;
 //! - [`access`]: rights of callers; [`uri_path`]: URIs that leave a scope;
 //! - [`gateway`], [`layers`], [`gate`], [`long_work`]: the path of a call, and work beside the threads of connections;
 //! - [`growth`]: the cost of JMESPath expressions;
@@ -32,6 +32,7 @@ pub mod tool;
 pub mod uri_path;
 pub mod uri_template;
 
+pub mod argument_names;
 pub mod names;
 pub mod overrides;
 pub mod registry;

@@ -21,6 +21,7 @@ mod table;
 use std::collections::HashSet;
 use std::sync::Arc;
 
+pub(crate) use self::legal::hash;
 pub(crate) use self::namespace::HandlerNamespaces;
 use self::table::{NamePreference, NameTable};
 use crate::backend::{BackendPhase, Catalog};

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::access::CallPrice;
+use crate::argument_names::ArgumentNames;
 use crate::error::{ErrorCode, ToolError};
 use crate::json::{Json, Object};
 use crate::tool::Tool;
@@ -79,11 +80,13 @@ pub enum ArgumentChange {
     },
 }
 
-/// Arguments that are added to the calls of a tool.
-#[derive(Debug, Default, PartialEq, Eq)]
+/// Arguments that are added to the calls of a tool, or renamed in them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AddedArguments {
     pinned: Vec<(String, Json)>,
     defaults: Vec<(String, Json)>,
+    /// Arguments that callers send under other names.
+    renamed: Option<Arc<ArgumentNames>>,
 }
 
 /// A tool as callers see it.
@@ -100,6 +103,14 @@ impl PublishedTool {
     pub(crate) fn unchanged(tool: &Arc<Tool>) -> Self {
         let (additions, unknown, price, chunking) = (None, Vec::new(), None, ChunkingPolicy::default());
         Self { tool: tool.clone(), additions, unknown, price, chunking }
+    }
+
+    /// Returns the tool with names of arguments that the interfaces of models accept.
+    pub(crate) fn with_legal_arguments(self) -> Self {
+        let Some(renamed) = self.tool.renamed() else { return self };
+        let mut additions = self.additions.as_deref().cloned().unwrap_or_default();
+        additions.renamed = Some(renamed.names.clone());
+        Self { tool: renamed.tool.clone(), additions: Some(Arc::new(additions)), ..self }
     }
 }
 
@@ -201,6 +212,12 @@ impl AddedArguments {
         (additions != Self::default()).then_some(additions)
     }
 
+    /// Returns the number of arguments that callers send under other names.
+    #[must_use]
+    pub fn renamed(&self) -> usize {
+        self.renamed.as_ref().map_or(0, |names| names.len())
+    }
+
     /// Returns the arguments for the server: the sent ones as they arrived, followed by the added ones.
     ///
     /// # Errors
@@ -209,6 +226,9 @@ impl AddedArguments {
     pub(crate) fn add_to(&self, arguments: Option<&Json>) -> Result<Json, ToolError> {
         let sent = arguments.map_or_else(|| Ok(Object::new()), Json::to_object);
         let mut arguments = sent.map_err(|error| invalid(error.problem))?;
+        if let Some(names) = &self.renamed {
+            names.restore(&mut arguments)?;
+        }
         if let Some((name, _)) = self.pinned.iter().find(|(name, _)| arguments.get(name).is_some()) {
             return Err(invalid(&format!("Additional properties are not allowed ('{name}' was unexpected)")));
         }

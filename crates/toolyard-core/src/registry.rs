@@ -48,6 +48,8 @@ pub struct HandlerEntry {
     pub prefix: PrefixPolicy,
     /// Overrides of its tools.
     pub overrides: Arc<Overrides>,
+    /// `true` if arguments whose names the interfaces of models refuse are published under other names.
+    pub renames_arguments: bool,
     /// Price of calls without a price of their own. `None`: the price that the backend states.
     pub price: Option<CallPrice>,
     /// Display name, if the manifest has one.
@@ -74,6 +76,7 @@ impl HandlerEntry {
             limits: Arc::new(limits),
             prefix: PrefixPolicy::default(),
             overrides: Arc::default(),
+            renames_arguments: false,
             price: None,
             display_name: None,
             description: None,

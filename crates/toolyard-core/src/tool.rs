@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
+use crate::argument_names::{self, RenamedTool};
 use crate::error::{ErrorCode, ToolError};
 use crate::item::{InvalidItem, keyed};
 use crate::json::{Json, Object};
@@ -21,6 +22,10 @@ pub struct Tool {
     check: OnceLock<ArgumentCheck>,
     /// Limit that the schema exceeds, computed before the first validation if it is asked for.
     cost: OnceLock<Option<TooCostly>>,
+    /// Number of illegal argument names, computed before it is first asked for.
+    illegal: OnceLock<usize>,
+    /// The tool with legal argument names, computed before it is first published with them.
+    renamed: OnceLock<Option<RenamedTool>>,
 }
 
 /// The input schema, compiled at the first call: a list of thousands of tools is ready sooner, and most of them are
@@ -53,7 +58,15 @@ impl Tool {
     /// If it is not an object with a non-empty `name`.
     pub fn from_definition(definition: &Json) -> Result<Self, InvalidItem> {
         let (name, definition) = keyed(definition, "name")?;
-        Ok(Self { name, definition, accepted: None, check: OnceLock::new(), cost: OnceLock::new() })
+        Ok(Self {
+            name,
+            definition,
+            accepted: None,
+            check: OnceLock::new(),
+            cost: OnceLock::new(),
+            illegal: OnceLock::new(),
+            renamed: OnceLock::new(),
+        })
     }
 
     /// Creates a tool from its name and the rest of its definition.
@@ -63,7 +76,15 @@ impl Tool {
         for (member, value) in rest.iter() {
             definition.set(&member, value.clone());
         }
-        Self { name: name.into(), definition, accepted: None, check: OnceLock::new(), cost: OnceLock::new() }
+        Self {
+            name: name.into(),
+            definition,
+            accepted: None,
+            check: OnceLock::new(),
+            cost: OnceLock::new(),
+            illegal: OnceLock::new(),
+            renamed: OnceLock::new(),
+        }
     }
 
     /// Validates arguments against another schema than the published one: a server may accept more than it advertises.
@@ -85,7 +106,28 @@ impl Tool {
         }
         describe(&mut definition);
         let accepted = self.accepted.as_ref().map(schema);
-        Self { name: self.name.clone(), definition, accepted, check: OnceLock::new(), cost: OnceLock::new() }
+        Self {
+            name: self.name.clone(),
+            definition,
+            accepted,
+            check: OnceLock::new(),
+            cost: OnceLock::new(),
+            illegal: OnceLock::new(),
+            renamed: OnceLock::new(),
+        }
+    }
+
+    /// Returns the tool with names of arguments that the interfaces of models accept; `None` if it has no others that
+    /// can be renamed.
+    #[must_use]
+    pub fn renamed(&self) -> Option<&RenamedTool> {
+        self.renamed.get_or_init(|| RenamedTool::of(self)).as_ref()
+    }
+
+    /// Returns the number of arguments whose names the interfaces of models refuse.
+    #[must_use]
+    pub fn illegal_arguments(&self) -> usize {
+        *self.illegal.get_or_init(|| argument_names::count_illegal(self))
     }
 
     /// Returns the schema of its arguments.

@@ -61,6 +61,9 @@ pub struct HandlerConfig {
     pub description: Option<String>,
     /// `chunk` and `chunkThreshold`: the treatment of large results, unless an override sets it.
     pub chunking: ChunkingPolicy,
+    /// `renameArguments`: publish arguments whose names the interfaces of models refuse under others. Default: `true`,
+    /// except for the type `mcp`.
+    pub rename_arguments: Option<bool>,
     /// `probe` of its registry: liveness checks of its server. `None` disables them.
     pub probe: Option<ProbeSettings>,
     /// The type of its server and how to reach it.
@@ -87,6 +90,7 @@ impl HandlerConfig {
         let display_name = fields.optional("displayName", |cursor| cursor.parse(formats::display_name));
         let description = fields.optional("description", ValueCursor::text);
         let chunking = names::chunking(&mut fields);
+        let rename_arguments = fields.optional("renameArguments", ValueCursor::flag);
         fields.reject_unsupported(UNSUPPORTED_FIELDS);
         fields.reject_misplaced(&["probe"], "it belongs to `spec` and applies to all handlers");
         fields.finish();
@@ -102,6 +106,7 @@ impl HandlerConfig {
             display_name,
             description,
             chunking,
+            rename_arguments,
             probe: None,
             kind,
             reference_values,

@@ -41,7 +41,9 @@ impl<'t> SpecNode<'t> {
         if !text.trim_start().starts_with(['{', '[']) {
             return yaml::parse(text);
         }
-        json::parse(text).or_else(|error| yaml::parse(text).map_err(|_| error))
+        json::parse(text).or_else(|error| {
+            yaml::parse(text).map_err(|other| if other.problem == yaml::too_deep() { other } else { error })
+        })
     }
 
     /// Returns the member with a name.
@@ -191,13 +193,23 @@ mod tests {
         let deep = format!("{}1{}", "[".repeat(100_000), "]".repeat(100_000));
         assert!(SpecNode::parse(&deep).is_err());
         let deep = (0..300).map(|depth| format!("{}a:\n", " ".repeat(depth))).collect::<String>();
-        assert!(SpecNode::parse(&deep).unwrap_err().problem.contains("deep"));
+        assert!(SpecNode::parse(&deep).unwrap_err().problem.contains("more than 200 levels"));
+        let deep = format!("{{\"a\": {}1{}}}", "[".repeat(300), "]".repeat(300));
+        assert!(SpecNode::parse(&deep).unwrap_err().problem.contains("more than 200 levels"));
         let mut bomb = String::from("a0: &a0 [x, x, x, x, x, x, x, x]\n");
         for level in 1..12 {
             let aliases = vec![format!("*a{}", level - 1); 8].join(", ");
             bomb.push_str(&format!("a{level}: &a{level} [{aliases}]\n"));
         }
-        assert!(SpecNode::parse(&bomb).unwrap_err().problem.contains("aliases"));
+        assert!(
+            SpecNode::parse(&bomb)
+                .unwrap_err()
+                .problem
+                .contains("aliases expand to more than 8388608 bytes")
+        );
+        // Few values with long texts.
+        let bomb = format!("a: &a |\n  {}\nb: [{}]\n", "x".repeat(100_000), vec!["*a"; 3000].join(", "));
+        assert!(SpecNode::parse(&bomb).unwrap_err().problem.contains("aliases expand"));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Converts a description to operations.
 
 mod bodies;
+mod document_faults;
 mod filter;
 mod input;
 mod media;
@@ -26,7 +27,7 @@ use crate::resolve::{NodeRef, SpecFiles};
 use crate::response::ResultPromise;
 use crate::schema::{SchemaDialect, SchemaDirection, SchemaRegistry};
 use crate::security::{SecurityRequirement, SecurityScheme};
-use crate::sources::{DescriptionError, DescriptionSources, origin};
+use crate::sources::{DescriptionError, DescriptionSources, ParsedSources, origin};
 
 /// A parsed service description.
 #[derive(Debug, Default)]
@@ -132,7 +133,15 @@ pub fn read(
     sources: &DescriptionSources,
     options: &ReadOptions,
 ) -> Result<ServiceDescription, DescriptionError> {
-    let parsed = sources.parse()?;
+    let ParsedSources { files: mut parsed, unusable } = sources.parse()?;
+    let mut faults = Vec::new();
+    for (file, problem) in unusable {
+        let location = FaultLocation::of(file).to_string();
+        faults.push(DescriptionFault { location, problem: format!("{problem}: nothing in it is used") });
+    }
+    for (file, root) in &mut parsed {
+        document_faults::remove_duplicates(file, root, &mut faults);
+    }
     let files = SpecFiles::new(&parsed);
     let root = files.root();
     let refuse =
@@ -160,7 +169,10 @@ pub fn read(
         OpenApiVersion::V30 => "OpenAPI 3.0",
         OpenApiVersion::V31 => "OpenAPI 3.1",
     };
-    Ok(ServiceDescription { format, title, operations, schemes, faults: reader.faults })
+    let of_documents = document_faults::find(&files, sources, &reader.faults);
+    faults.extend(of_documents);
+    faults.extend(reader.faults);
+    Ok(ServiceDescription { format, title, operations, schemes, faults })
 }
 
 /// Reads the version, which is a string, or a number in some YAML documents.

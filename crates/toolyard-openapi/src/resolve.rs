@@ -7,7 +7,7 @@ use crate::document::SpecNode;
 use crate::sources::join;
 
 /// Maximum number of references in a chain.
-const MAX_REFERENCE_CHAIN: usize = 32;
+pub(crate) const MAX_REFERENCE_CHAIN: usize = 32;
 
 /// Maximum number of properties and keywords of all merged objects of a description. The largest descriptions have some
 /// hundred thousand.
@@ -72,6 +72,11 @@ impl<'d> SpecFiles<'d> {
         NodeRef { file: 0, node: &self.files[0].1 }
     }
 
+    /// The roots of all files.
+    pub(crate) fn roots(&self) -> impl Iterator<Item = NodeRef<'d>> {
+        self.files.iter().enumerate().map(|(file, (_, node))| NodeRef { file, node })
+    }
+
     /// The remaining budget for merged objects. Without budget, their parts stay separate.
     pub(crate) fn merge_budget(&self) -> usize {
         self.merge_budget.get()
@@ -107,13 +112,23 @@ impl<'d> SpecFiles<'d> {
         target
     }
 
-    fn search(&self, file: usize, reference: &str) -> Option<NodeRef<'d>> {
-        let (other, fragment) = reference.split_once('#').unwrap_or((reference, ""));
-        let file = match other {
-            "" => file,
+    /// True if a file has a value.
+    pub(crate) fn is_usable(&self, file: usize) -> bool {
+        self.files[file].1 != SpecNode::Null
+    }
+
+    /// Returns the file that a reference in a file leads to.
+    pub(crate) fn target_file(&self, file: usize, reference: &str) -> Option<usize> {
+        match reference.split('#').next().unwrap_or_default() {
+            "" => Some(file),
             // The reference may name its own file.
-            other => *self.by_name.get(&*join(self.name(file), other))?,
-        };
+            other => self.by_name.get(&*join(self.name(file), other)).copied(),
+        }
+    }
+
+    fn search(&self, file: usize, reference: &str) -> Option<NodeRef<'d>> {
+        let (_, fragment) = reference.split_once('#').unwrap_or((reference, ""));
+        let file = self.target_file(file, reference)?;
         let node = &self.files[file].1;
         let fragment = percent_decoded(fragment);
         let node = match &*fragment {

@@ -5,6 +5,7 @@
 //! tool as text ([`prune`]).
 
 mod all_of;
+mod alternatives;
 mod discriminator;
 mod keywords;
 mod prune;
@@ -38,6 +39,9 @@ pub(crate) enum SchemaDialect {
     /// OpenAPI 3.1 and later: JSON Schema 2020-12.
     New,
 }
+
+/// Maximum number of members of an object that is taken for a reference, besides its `readOnly` ones.
+const MAX_REFERENCE_MEMBERS: usize = 2;
 
 /// All referenced schemas of a description, for one direction.
 pub(crate) struct SchemaRegistry<'d> {
@@ -127,6 +131,29 @@ impl<'d> SchemaRegistry<'d> {
             SchemaDirection::Response => "writeOnly",
         };
         at.node.is_true(word) || self.files.resolve(at).is_some_and(|at| at.node.is_true(word))
+    }
+
+    /// Returns the properties of a nested object that this direction has. A `readOnly` one stays if another part of an
+    /// `allOf` requires it: such an object refers to another one by its identifier.
+    fn visible_properties(&self, flat: &FlatSchema<'d>) -> Vec<(&'d str, NodeRef<'d>)> {
+        let is_visible = |(name, at): &&(&'d str, NodeRef<'d>)| {
+            let is_needed =
+                self.direction == SchemaDirection::Request && flat.required_elsewhere.contains(name);
+            is_needed || !self.is_omitted(*at)
+        };
+        flat.properties.iter().filter(is_visible).copied().collect()
+    }
+
+    /// Returns the names of the required members of a nested object. A `readOnly` one is required only if hardly
+    /// anything else identifies the object: in a larger one the service assigns it.
+    fn required_names(&self, flat: &FlatSchema<'d>) -> Vec<&'d str> {
+        let is_omitted =
+            |name: &str| flat.properties.iter().any(|(known, at)| *known == name && self.is_omitted(*at));
+        let sent = flat.properties.iter().filter(|(_, at)| !self.is_omitted(*at)).count();
+        let is_reference = sent <= MAX_REFERENCE_MEMBERS && self.direction == SchemaDirection::Request;
+        let is_required =
+            |name: &&&'d str| !is_omitted(name) || (is_reference && flat.required_elsewhere.contains(name));
+        flat.required.iter().filter(is_required).copied().collect()
     }
 
     /// Returns the definition for the target of a reference, with a similar name.

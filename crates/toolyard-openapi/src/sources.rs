@@ -96,20 +96,57 @@ impl DescriptionSources {
         hasher.finish()
     }
 
-    pub(crate) fn parse(&self) -> Result<Vec<(&str, SpecNode<'_>)>, DescriptionError> {
+    pub(crate) fn parse(&self) -> Result<ParsedSources<'_>, DescriptionError> {
         let root = self.texts.get_key_value(&self.root);
         let others = self.texts.iter().filter(|(file, _)| **file != self.root);
-        let mut files = Vec::with_capacity(self.texts.len());
+        let mut parsed = ParsedSources { files: Vec::with_capacity(self.texts.len()), unusable: Vec::new() };
         for (file, text) in root.into_iter().chain(others) {
-            match SpecNode::parse(text) {
-                Ok(node) => files.push((file.as_str(), node)),
-                // References to an invalid file are reported as faults.
-                Err(_) if *file != self.root => files.push((file, SpecNode::Null)),
-                Err(error) => return Err(DescriptionError::Syntax { file: file.clone(), error }),
-            }
+            let is_root = *file == self.root;
+            let node = match (markup(text), SpecNode::parse(text)) {
+                (Some(markup), _) if is_root => {
+                    let problem = format!(
+                        "it is {markup} instead of a service description: check the URL, and whether it needs credentials"
+                    );
+                    return Err(DescriptionError::InvalidDescription { file: file.clone(), problem });
+                }
+                (None, Err(error)) if is_root => {
+                    return Err(DescriptionError::Syntax { file: file.clone(), error });
+                }
+                (Some(markup), _) => Err(format!("it is {markup} instead of JSON or YAML")),
+                (None, Err(error)) => Err(error.to_string()),
+                (None, Ok(SpecNode::Null)) => Err("it is missing or empty".to_owned()),
+                (None, Ok(node)) => Ok(node),
+            };
+            parsed.files.push((
+                file,
+                node.unwrap_or_else(|problem| {
+                    parsed.unusable.push((file, problem));
+                    SpecNode::Null
+                }),
+            ));
         }
-        Ok(files)
+        Ok(parsed)
     }
+
+    /// Returns the text of a file.
+    pub(crate) fn text(&self, file: &str) -> &str {
+        self.texts.get(file).map_or("", String::as_str)
+    }
+}
+
+/// The files of a description as trees; the first is its root.
+pub(crate) struct ParsedSources<'t> {
+    pub(crate) files: Vec<(&'t str, SpecNode<'t>)>,
+    /// Other files that are empty or invalid, with their problems.
+    pub(crate) unusable: Vec<(&'t str, String)>,
+}
+
+/// Returns the kind of a text that is markup: servers answer with a page if a URL is wrong, or a login is needed.
+fn markup(text: &str) -> Option<&'static str> {
+    let text = text.trim_start_matches('\u{feff}').trim_start();
+    let start: String = text.chars().take(512).collect::<String>().to_ascii_lowercase();
+    let is_html = ["<!doctype html", "<html", "<head", "<body"].iter().any(|tag| start.contains(tag));
+    start.starts_with('<').then_some(if is_html { "an HTML page" } else { "XML" })
 }
 
 /// True if there is a `$ref` that does not start with `#`.

@@ -147,9 +147,20 @@ pub(crate) fn with_declaration(declared: &manifest::HandlerConfig, handler: Hand
     // Pinned values may have changed.
     handler.secrets.set(declared.secrets());
     let (price, chunking) = (declared.price, declared.chunking);
+    let is_mcp = matches!(declared.kind, HandlerKind::Mcp(_));
+    let renames_arguments = declared.rename_arguments.unwrap_or(!is_mcp);
     let [display_name, description] =
         [&declared.display_name, &declared.description].map(|text| text.as_deref().map(Into::into));
-    HandlerEntry { prefix, overrides, price, display_name, description, chunking, ..handler }
+    HandlerEntry {
+        prefix,
+        overrides,
+        renames_arguments,
+        price,
+        display_name,
+        description,
+        chunking,
+        ..handler
+    }
 }
 
 /// Returns the tool that a manifest defines.

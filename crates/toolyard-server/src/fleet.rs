@@ -440,6 +440,7 @@ fn is_renamed(previous: &manifest::HandlerConfig, declared: &manifest::HandlerCo
         display_name,
         description,
         chunking: previous.chunking,
+        rename_arguments: previous.rename_arguments,
         pin: previous.pin,
         ..declared.clone()
     };

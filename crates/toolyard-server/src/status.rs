@@ -126,6 +126,17 @@ struct HandlerStatusReport {
     changes: Vec<ToolChangeReport>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unchecked: Vec<UncheckedToolReport>,
+    /// Number of tools with arguments that are published under other names.
+    #[serde(skip_serializing_if = "is_zero")]
+    tools_with_renamed_arguments: usize,
+    /// Number of tools with arguments whose names the interfaces of models refuse.
+    #[serde(skip_serializing_if = "is_zero")]
+    tools_with_illegal_arguments: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 /// A tool whose arguments are not validated.
@@ -269,6 +280,8 @@ impl StatusReporter {
                 tools: discovered_tools.len() - before,
                 processes: processes.collect(),
                 unchecked: own().filter_map(|entry| UncheckedToolReport::of(entry)).collect(),
+                tools_with_renamed_arguments: own().filter(|entry| has_renamed_arguments(entry)).count(),
+                tools_with_illegal_arguments: own().filter(|entry| has_illegal_arguments(entry)).count(),
                 ..HandlerStatusReport::new(standing, endpoint)
             });
         }
@@ -325,6 +338,14 @@ impl ToolStatus {
     }
 }
 
+fn has_renamed_arguments(entry: &RegistryEntry) -> bool {
+    entry.additions.as_ref().is_some_and(|additions| additions.renamed() > 0)
+}
+
+fn has_illegal_arguments(entry: &RegistryEntry) -> bool {
+    entry.tool.as_ref().is_some_and(|tool| tool.illegal_arguments() > 0)
+}
+
 impl UncheckedToolReport {
     /// Returns the tool of an entry if its arguments cannot be validated.
     fn of(entry: &RegistryEntry) -> Option<Self> {
@@ -358,6 +379,8 @@ impl HandlerStatusReport {
             processes: Vec::new(),
             changes: standing.changes.iter().map(ToolChangeReport::from).collect(),
             unchecked: Vec::new(),
+            tools_with_renamed_arguments: 0,
+            tools_with_illegal_arguments: 0,
         }
     }
 }

@@ -86,6 +86,10 @@ struct HandlerReport {
     changes: Vec<ChangedTool>,
     #[serde(default)]
     unchecked: Vec<UncheckedTool>,
+    #[serde(default)]
+    tools_with_renamed_arguments: usize,
+    #[serde(default)]
+    tools_with_illegal_arguments: usize,
 }
 
 /// A tool whose arguments are not validated, because its schema cannot be.
@@ -305,6 +309,22 @@ impl HandlerReport {
         self.unchecked.iter().take(MAX_CHANGES_NAMED).map(line).collect::<String>() + &more
     }
 
+    /// Formats the numbers of tools with arguments whose names the interfaces of models refuse.
+    fn argument_names(&self) -> String {
+        let mut lines = String::new();
+        if self.tools_with_renamed_arguments > 0 {
+            let tools = count(self.tools_with_renamed_arguments, "tool");
+            let _ = write!(lines, "\n        {tools} with renamed arguments: models refuse their own names");
+        }
+        if self.tools_with_illegal_arguments > 0 {
+            let tools = count(self.tools_with_illegal_arguments, "tool");
+            let remedy =
+                if self.r#type == "mcp" { "; set `renameArguments: true` in the handler" } else { "" };
+            let _ = write!(lines, "\n        {tools} with argument names that models refuse{remedy}");
+        }
+        lines
+    }
+
     /// Formats the handler as one line, with further lines for changed or unchecked tools and the last error.
     fn line(&self, width: usize) -> String {
         let word = match &*self.phase {
@@ -318,7 +338,7 @@ impl HandlerReport {
             "  {word:<4}  {name:<width$}  {}, {protocol}, {endpoint}, since {since}",
             count(*tools, "tool")
         ));
-        let line = line + &self.changed_tools() + &self.unchecked_tools();
+        let line = line + &self.changed_tools() + &self.unchecked_tools() + &self.argument_names();
         match &self.last_error {
             Some(error) if self.is_down() => {
                 line + &format!("\n        {}", output::escape_line(&error.message))
@@ -341,6 +361,20 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn tools_with_illegal_arguments_are_counted() {
+        let handler = json!({
+            "name": "files", "type": "mcp", "endpoint": "stdio://files", "phase": "Ready", "since": "today", "tools": 12,
+            "protocol": null, "lastError": null, "toolsWithRenamedArguments": 1, "toolsWithIllegalArguments": 2,
+        });
+        let report: HandlerReport = serde_json::from_value(handler).unwrap();
+        assert_snapshot!(report.line(5), @r"
+          ok    files  12 tools, mcp, stdio://files, since today
+                1 tool with renamed arguments: models refuse their own names
+                2 tools with argument names that models refuse; set `renameArguments: true` in the handler
+        ");
+    }
 
     #[test]
     fn tools_without_validation_are_listed_up_to_a_limit() {

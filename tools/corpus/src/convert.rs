@@ -10,11 +10,18 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use toolyard_core::Json;
+use toolyard_core::argument_names::ArgumentNames;
+use toolyard_core::tool::Tool;
 use toolyard_openapi::operation::{BodyContent, OpenApiOperation, RequestBody};
 use toolyard_openapi::{DescribedOperation, DescriptionSources, ReadOptions, read};
 use xtask_support::{measure, process};
 
+use super::arguments::accepted_arguments;
 use super::documents::CorpusDocument;
+
+/// Server of sample requests: the documents' own may be relative.
+const SAMPLE_SERVER: &str = "https://service.example";
 
 /// The first line: a summary of the conversion.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -47,6 +54,17 @@ struct OperationLine {
     /// The definition of the tool, byte by byte as clients get it.
     definition: Box<RawValue>,
     plan: Value,
+    call: SampleCall,
+}
+
+/// A call with generated arguments.
+#[derive(Serialize)]
+struct SampleCall {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    arguments: Option<Value>,
+    /// Reason why there are no arguments that can be sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<String>,
 }
 
 /// Converts a document in another process. If the process crashes, the document counts as refused.
@@ -123,31 +141,57 @@ fn cpu_seconds() -> f64 {
     std::time::Duration::try_from(time).unwrap_or_default().as_secs_f64()
 }
 
+/// Returns the operation as it is published, with names of arguments that the interfaces of models accept.
 fn line(described: &DescribedOperation) -> anyhow::Result<OperationLine> {
     let operation = &described.operation;
-    let definition = described.definition.to_json().as_text().to_owned();
+    let tool = Tool::named(&operation.name, described.definition.clone());
+    let renamed = tool.renamed();
+    let published = renamed.map_or(&tool, |renamed| &renamed.tool);
+    let names = renamed.map(|renamed| &*renamed.names);
+    let mut definition = published.definition.clone();
+    definition.remove("name");
+    let schema = published.input_schema().map(Json::to_value).unwrap_or_default();
     Ok(OperationLine {
         method: operation.method.to_string(),
         path: operation.path.clone(),
         name: operation.name.clone(),
-        definition: RawValue::from_string(definition).context("a definition is JSON")?,
-        plan: plan(operation),
+        definition: RawValue::from_string(definition.to_json().as_text().to_owned())
+            .context("a definition is JSON")?,
+        plan: plan(operation, |argument| names.map_or(argument, |names| names.published(argument))),
+        call: sample_call(operation, &schema, names),
     })
 }
 
-/// The plan of the request: the parameter of each argument.
-fn plan(operation: &OpenApiOperation) -> Value {
-    let parameters = operation.parameters.iter().map(|parameter| {
-        let location = format!("{:?}", parameter.location).to_lowercase();
-        json!({"argument": parameter.argument, "name": parameter.name, "in": location})
-    });
-    json!({"parameters": parameters.collect::<Value>(), "body": operation.body.as_ref().map(body)})
+/// Generates arguments that the schema accepts and that become a request.
+fn sample_call(operation: &OpenApiOperation, schema: &Value, names: Option<&ArgumentNames>) -> SampleCall {
+    let send = |arguments: &Value| {
+        let mut object = Json::from_value(arguments).to_object().map_err(|error| error.to_string())?;
+        names.map_or(Ok(()), |names| names.restore(&mut object)).map_err(|error| error.to_string())?;
+        let request = operation.request(Some(&object.to_json()), Some(SAMPLE_SERVER));
+        request.map(drop).map_err(|error| error.to_string())
+    };
+    match accepted_arguments(schema, send) {
+        Ok(arguments) => SampleCall { arguments: Some(arguments), problem: None },
+        Err(problem) => SampleCall { arguments: None, problem: Some(problem) },
+    }
 }
 
-fn body(body: &RequestBody) -> Value {
+/// The plan of the request: the parameter of each argument.
+fn plan<'o>(operation: &'o OpenApiOperation, published: impl Fn(&'o str) -> &'o str) -> Value {
+    let parameters = operation.parameters.iter().map(|parameter| {
+        let location = format!("{:?}", parameter.location).to_lowercase();
+        json!({"argument": published(&parameter.argument), "name": parameter.name, "in": location})
+    });
+    json!({"parameters": parameters.collect::<Value>(), "body": operation.body.as_ref().map(|it| body(it, &published))})
+}
+
+fn body<'o>(body: &'o RequestBody, published: impl Fn(&'o str) -> &'o str) -> Value {
     let content = match &body.content {
-        BodyContent::Argument(argument) => json!({"argument": argument}),
-        BodyContent::Members { named, .. } => json!({"members": named}),
+        BodyContent::Argument(argument) => json!({"argument": published(argument)}),
+        BodyContent::Members { named, .. } => {
+            let named = named.iter().map(|(argument, member)| json!([published(argument), member]));
+            json!({"members": named.collect::<Value>()})
+        }
     };
     json!({"mediaType": body.media_type, "content": content})
 }

@@ -26,6 +26,12 @@ pub(super) struct JudgeVerdict {
     pub(super) faithful: usize,
     /// Number of faithful tools whose schema is marked as pruned for size.
     pub(super) cut: usize,
+    /// Number of tools with an argument that their schema accepts and that is sent.
+    pub(super) satisfiable: usize,
+    /// Number of tools whose arguments have names that the interfaces of models accept.
+    pub(super) legal: usize,
+    /// Tools that are not satisfiable or have illegal names of arguments, and the reasons.
+    pub(super) unusable: Vec<JudgeFinding>,
     /// The faults of the other tools.
     pub(super) unfaithful: Vec<JudgeFinding>,
     /// Faults of the conversion as a whole.

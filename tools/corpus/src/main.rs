@@ -11,6 +11,7 @@
     reason = "a developer's tool: it starts other programs and prints to the terminal"
 )]
 
+mod arguments;
 mod convert;
 mod documents;
 mod goals;

@@ -18,6 +18,8 @@ pub(super) struct CorpusSummary {
     impossible: usize,
     tools: usize,
     faithful: usize,
+    satisfiable: usize,
+    legal: usize,
     cut: usize,
     cpu_seconds: f64,
     slowest: f64,
@@ -38,6 +40,8 @@ impl CorpusSummary {
             sum.impossible += verdict.impossible.len();
             sum.tools += verdict.tools;
             sum.faithful += verdict.faithful;
+            sum.satisfiable += verdict.satisfiable;
+            sum.legal += verdict.legal;
             sum.cut += verdict.cut;
             sum.cpu_seconds += made.cpu_seconds;
             sum.slowest = sum.slowest.max(made.cpu_seconds);
@@ -57,7 +61,7 @@ impl CorpusSummary {
 
     fn row(&self, name: &str) -> String {
         format!(
-            "| {name} | {} | {} | {} | {} | {} | {:.2} % | {:.2} % | {} | {:.2} | {} MB |\n",
+            "| {name} | {} | {} | {} | {} | {} | {:.2} % | {:.2} % | {:.2} % | {:.2} % | {} | {:.2} | {} MB |\n",
             self.documents,
             self.accepted,
             self.invalid,
@@ -65,6 +69,8 @@ impl CorpusSummary {
             self.impossible,
             self.tools_percent(),
             self.faithful_percent(),
+            percent(self.satisfiable, self.tools),
+            percent(self.legal, self.tools),
             self.cut,
             self.cpu_seconds,
             self.peak >> 10,
@@ -91,6 +97,7 @@ pub(super) fn page(all: &[JudgedDocument]) -> String {
     page += &graph.row("Microsoft Graph");
     page += &peers(&others);
     page += &goals_table(&others, &graph);
+    page += &unusable_tools(all);
     page += "\n## Refused documents\n\nInvalid documents, rightly refused:\n\n";
     for JudgedDocument { document, summary: made, verdict } in all {
         if let (Some(refused), Some(invalid)) = (&made.refused, &verdict.invalid) {
@@ -100,6 +107,27 @@ pub(super) fn page(all: &[JudgedDocument]) -> String {
         }
     }
     page
+}
+
+/// Lists the tools that no call satisfies, or whose arguments have illegal names.
+fn unusable_tools(all: &[JudgedDocument]) -> String {
+    let mut text = String::new();
+    for judged in all {
+        for JudgeFinding { method, path, reasons } in &judged.verdict.unusable {
+            let reasons: Vec<String> = reasons.iter().map(|reason| shortened(reason)).collect();
+            let (name, path) = (&judged.document.name, shortened(path));
+            let _infallible = writeln!(text, "- `{name}`: `{method} {path}`: {}", reasons.join("; "));
+        }
+    }
+    match text.is_empty() {
+        true => text,
+        false => format!("\n## Tools that cannot be called\n\n{text}"),
+    }
+}
+
+/// The beginning of a text, in one line. Paths of some documents are programs.
+fn shortened(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(120).collect()
 }
 
 fn peers(others: &CorpusSummary) -> String {

@@ -39,7 +39,7 @@ pub(super) struct DescriptionKeeper {
 #[derive(Debug, thiserror::Error)]
 enum RefreshError {
     #[error("the description cannot be read: {0}")]
-    UnreadableDescription(#[from] DescriptionReadError),
+    UnreadableDescription(DescriptionReadError),
     #[error("reading the description takes too long")]
     ReadTimeout,
     #[error("the description cannot be used: {0}")]
@@ -80,7 +80,11 @@ impl DescriptionKeeper {
     /// Reads the description, and publishes it if it has changed.
     async fn reload(&mut self) -> Result<(), RefreshError> {
         let read =
-            timeout(self.read_time, self.reader.read()).await.map_err(|_| RefreshError::ReadTimeout)??;
+            timeout(self.read_time, self.reader.read()).await.map_err(|_| RefreshError::ReadTimeout)?;
+        let read = read.map_err(|error| match error {
+            DescriptionReadError::Refused(error) => RefreshError::InvalidDescription(error),
+            error => RefreshError::UnreadableDescription(error),
+        })?;
         let Some(sources) = read else {
             self.catalog.send_if_modified(|catalog| {
                 let was_not_ready = catalog.phase != BackendPhase::Ready;
@@ -91,7 +95,9 @@ impl DescriptionKeeper {
             });
             return Ok(());
         };
-        let description = convert(sources, self.read_options.clone()).await?;
+        let description = convert(sources, self.read_options.clone())
+            .await
+            .inspect_err(|error| self.reader.mark_refused(error))?;
         let operations = description.operations.len();
         if operations > self.max_tools {
             return Err(RefreshError::TooManyOperations(operations, self.max_tools));

@@ -13,7 +13,7 @@ use hyper::body::Incoming;
 use toolyard_core::ToolError;
 use toolyard_net::body::{self, BodyReadError};
 use toolyard_net::client::{HttpClient, RequestError};
-use toolyard_openapi::DescriptionSources;
+use toolyard_openapi::{DescriptionError, DescriptionSources};
 
 use super::{ServiceAccess, credentials::ServiceCredentials};
 
@@ -63,9 +63,15 @@ pub enum DescriptionReadError {
     /// The credentials cannot be read.
     #[error(transparent)]
     Credentials(#[from] ToolError),
-    /// The description has too many files or bytes.
-    #[error("it has more than {MAX_FILES} files, or more than {0} bytes in total")]
-    TooLarge(usize),
+    /// The description has too many files.
+    #[error("it has more than {MAX_FILES} files")]
+    TooManyFiles,
+    /// The files of the description are too large.
+    #[error("its files have {0} bytes in total, but the limit is {1} bytes")]
+    TooLarge(usize, usize),
+    /// The description was refused before, and is unchanged.
+    #[error(transparent)]
+    Refused(DescriptionError),
 }
 
 /// Reads all files of a description once, without credentials.
@@ -102,6 +108,17 @@ pub(super) struct DescriptionFetcher {
     published_digest: Option<u64>,
     /// Digest of the last fetched description.
     latest_digest: u64,
+    /// Digest of its root alone.
+    latest_root_digest: u64,
+    refusal: Option<Refusal>,
+}
+
+/// A description that cannot be used.
+struct Refusal {
+    digest: u64,
+    /// Digest of the root if the fault is there: other files then make no difference.
+    root_digest: Option<u64>,
+    error: DescriptionError,
 }
 
 #[derive(Clone)]
@@ -128,26 +145,31 @@ impl DescriptionFetcher {
             fetched: HashMap::new(),
             published_digest: None,
             latest_digest: 0,
+            latest_root_digest: 0,
+            refusal: None,
         }
     }
 
     /// Returns all files of the description, or `None` if they are unchanged since
     /// [`DescriptionFetcher::mark_published`].
     pub(super) async fn read(&mut self) -> Result<Option<DescriptionSources>, DescriptionReadError> {
-        let (root, text) = match self.source.clone() {
-            DescriptionLocation::Inline(text) => ("openapi".to_owned(), text),
-            DescriptionLocation::File(path) => (path.display().to_string(), self.read_file(&path).await?),
-            DescriptionLocation::Url(url) => {
-                (url.to_string(), self.fetch(&url.to_string()).await?.to_string())
-            }
+        let text = match self.source.clone() {
+            DescriptionLocation::Inline(text) => text,
+            DescriptionLocation::File(path) => self.read_file(&path).await?,
+            DescriptionLocation::Url(url) => self.fetch(&url.to_string()).await?.to_string(),
         };
-        let mut sources = DescriptionSources::new(root, text);
+        let mut sources = DescriptionSources::new(self.root_name(), text);
+        self.latest_root_digest = sources.digest();
+        self.check_refusal(|refusal| refusal.root_digest, self.latest_root_digest)?;
         let mut files = 1;
         loop {
             let missing = sources.missing();
             files += missing.len();
-            if files > MAX_FILES || sources.bytes() > self.max_bytes {
-                return Err(DescriptionReadError::TooLarge(self.max_bytes));
+            if files > MAX_FILES {
+                return Err(DescriptionReadError::TooManyFiles);
+            }
+            if sources.bytes() > self.max_bytes {
+                return Err(DescriptionReadError::TooLarge(sources.bytes(), self.max_bytes));
             }
             if missing.is_empty() {
                 break;
@@ -162,7 +184,17 @@ impl DescriptionFetcher {
             }
         }
         self.latest_digest = sources.digest();
+        self.check_refusal(|refusal| Some(refusal.digest), self.latest_digest)?;
         Ok((self.published_digest != Some(self.latest_digest)).then_some(sources))
+    }
+
+    /// Name of the first file.
+    fn root_name(&self) -> String {
+        match &self.source {
+            DescriptionLocation::Inline(_) => "openapi".to_owned(),
+            DescriptionLocation::File(path) => path.display().to_string(),
+            DescriptionLocation::Url(url) => url.to_string(),
+        }
     }
 
     /// Origin of the description's URL.
@@ -176,6 +208,29 @@ impl DescriptionFetcher {
     /// Marks the last fetched description as published.
     pub(super) fn mark_published(&mut self) {
         self.published_digest = Some(self.latest_digest);
+    }
+
+    /// Marks the last fetched description as refused: it is not parsed again until it changes.
+    pub(super) fn mark_refused(&mut self, error: &DescriptionError) {
+        let (DescriptionError::Syntax { file, .. } | DescriptionError::InvalidDescription { file, .. }) =
+            error;
+        let is_root = self.root_name() == *file;
+        self.refusal = Some(Refusal {
+            digest: self.latest_digest,
+            root_digest: is_root.then_some(self.latest_root_digest),
+            error: error.clone(),
+        });
+    }
+
+    fn check_refusal(
+        &self,
+        digest_of: impl Fn(&Refusal) -> Option<u64>,
+        digest: u64,
+    ) -> Result<(), DescriptionReadError> {
+        match self.refusal.as_ref().filter(|refusal| digest_of(refusal) == Some(digest)) {
+            Some(refusal) => Err(DescriptionReadError::Refused(refusal.error.clone())),
+            None => Ok(()),
+        }
     }
 
     /// Reads a file that another file refers to. A remote document cannot refer to local files.
@@ -204,7 +259,7 @@ impl DescriptionFetcher {
                 let mut text = String::new();
                 std::fs::File::open(path)?.take(max_bytes + 1).read_to_string(&mut text)?;
                 match text.len() as u64 > max_bytes {
-                    true => Err(std::io::Error::other("it is too large")),
+                    true => Err(std::io::Error::other(format!("it has more than {max_bytes} bytes"))),
                     false => Ok(text),
                 }
             })
@@ -290,5 +345,54 @@ impl DescriptionFetcher {
             // The author of a local description chose its URLs.
             DescriptionLocation::File(_) | DescriptionLocation::Inline(_) => false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fetcher(source: DescriptionLocation) -> DescriptionFetcher {
+        let access = ServiceAccess {
+            base_url: None,
+            headers: HeaderMap::new(),
+            auth: None,
+            credentials: ServiceCredentials::default(),
+        };
+        DescriptionFetcher::new(source, HttpClient::without_roots().unwrap(), Arc::new(access), 1 << 20)
+    }
+
+    fn error(sources: &DescriptionSources) -> DescriptionError {
+        toolyard_openapi::read(sources, &toolyard_openapi::ReadOptions::default()).unwrap_err()
+    }
+
+    #[tokio::test]
+    async fn refused_description_is_not_read_again_until_it_changes() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("openapi.yaml");
+        let mut fetcher = fetcher(DescriptionLocation::File(file.clone()));
+        for text in ["openapi: [", "openapi: 5.0.0\nx: {$ref: other.yaml}"] {
+            std::fs::write(&file, text).unwrap();
+            let sources = fetcher.read().await.unwrap().unwrap();
+            let refusal = error(&sources);
+            fetcher.mark_refused(&refusal);
+            for _ in 0..2 {
+                let again = fetcher.read().await.unwrap_err();
+                assert!(
+                    matches!(&again, DescriptionReadError::Refused(error) if *error == refusal),
+                    "{again}"
+                );
+            }
+        }
+        std::fs::write(&file, "openapi: 3.0.0").unwrap();
+        assert!(fetcher.read().await.unwrap().is_some());
+    }
+
+    #[tokio::test]
+    async fn exceeded_limit_is_named() {
+        let text = "x".repeat((1 << 20) + 1);
+        let read = fetcher(DescriptionLocation::Inline(text)).read().await;
+        let expected = "its files have 1048577 bytes in total, but the limit is 1048576 bytes";
+        assert_eq!(read.unwrap_err().to_string(), expected);
     }
 }

@@ -36,7 +36,7 @@ pub(super) fn with_hash(legal: &str, name: &str) -> String {
 const HASH: usize = 8;
 
 /// Returns a hash that distinguishes texts with the same legal form.
-pub(super) fn hash(text: &str) -> String {
+pub(crate) fn hash(text: &str) -> String {
     let digest = Sha256::digest(text.as_bytes());
     digest.iter().take(HASH / 2).map(|byte| format!("{byte:02x}")).collect()
 }

@@ -116,6 +116,8 @@ impl RegistryBuilder {
                 return self.remark(handler, EntryKind::Tools, &tool.name, NoticeReason::Hidden);
             }
         };
+        // After the overrides, which refer to the server's own names.
+        let published = if handler.renames_arguments { published.with_legal_arguments() } else { published };
         let offer = CatalogItem {
             kind: EntryKind::Tools,
             own: &tool.name,

@@ -336,6 +336,35 @@ fn overrides_apply_to_published_tools() {
     assert!(registry.tool("two_ls").unwrap().additions.is_none());
 }
 
+/// Overrides refer to the names of the server.
+#[test]
+fn illegal_argument_names_are_published_under_others() {
+    let arguments = [
+        ("$pinned".to_owned(), ArgumentChange::Pin(json("1"))),
+        (
+            "a[]".to_owned(),
+            ArgumentChange::Show { default: Some(json("[]")), description: Some("All.".to_owned()) },
+        ),
+    ];
+    let change = DefinitionOverride { arguments: arguments.into(), ..DefinitionOverride::default() };
+    let tool = r#"{"name":"t","inputSchema":{"properties":{"a[]":{},"$b":{},"$pinned":{}},"required":["a[]","$b"]}}"#;
+    let published = |renames_arguments: bool, overrides: Overrides| {
+        let entry = HandlerEntry { renames_arguments, ..handler("h", overrides) };
+        let registry = assemble(vec![(entry, offers(&[tool], &[], &[], &[]))]);
+        let entry = registry.tool("t").unwrap().clone();
+        let sent = json(r#"{"b":2}"#);
+        let sent = entry.additions.as_ref().map(|additions| additions.add_to(Some(&sent)).unwrap());
+        (registry.list(EntryKind::Tools).as_text().to_owned(), sent.map(|sent| sent.as_text().to_owned()))
+    };
+    assert_eq!(published(false, Overrides::new()), (format!("[{tool}]"), None));
+    let (list, sent) = published(true, [("t".into(), Override::Change(change))].into());
+    assert_eq!(
+        list,
+        r#"[{"name":"t","inputSchema":{"properties":{"a":{"description":"All. (Sent as `a[]`.)","default":[]},"b":{"description":"Sent as `$b`."}},"required":["b"]}}]"#
+    );
+    assert_eq!(sent.unwrap(), r#"{"$b":2,"$pinned":1,"a[]":[]}"#);
+}
+
 #[test]
 fn tool_of_an_unavailable_server_is_found_but_not_listed() {
     let phase = BackendPhase::Unavailable { reason: "gone".into() };

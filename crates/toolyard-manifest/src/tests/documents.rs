@@ -59,6 +59,7 @@ fn registry_in_yaml() {
             structured: None,
             threshold: None,
         },
+        rename_arguments: None,
         probe: Some(
             ProbeSettings {
                 interval: 60s,

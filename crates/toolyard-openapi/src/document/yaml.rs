@@ -8,8 +8,8 @@ use serde_json::Number;
 
 use super::{MAX_DEPTH, SpecNode, SpecSyntaxError};
 
-/// Maximum number of values from aliases: a few lines of aliases could exhaust the memory.
-const MAX_ALIASED_VALUES: usize = 1 << 20;
+/// Maximum memory of values with anchors and of their aliases, in bytes: a few lines of aliases could exhaust it.
+const MAX_ALIASED_BYTES: usize = 8 << 20;
 
 /// Maximum number of lines whose indentation is repaired.
 const MAX_REPAIRS: usize = 20;
@@ -59,16 +59,25 @@ fn indent_line(text: &str, line: usize) -> String {
 
 fn parse_strictly(text: &str) -> Result<SpecNode<'_>, SpecSyntaxError> {
     let mut builder =
-        YamlTreeBuilder { open: Vec::new(), anchors: HashMap::new(), aliased_values: 0, root: None };
+        YamlTreeBuilder { open: Vec::new(), anchors: HashMap::new(), aliased_bytes: 0, root: None };
     let mut parser = Parser::new_from_str(text);
     while let Some(next) = parser.next_event() {
-        let (event, span) = next.map_err(|error| problem(error.info(), error.marker()))?;
+        let (event, span) = next.map_err(|error| match error.info() {
+            // The parser's own limit, for flow collections, is 255.
+            "recursion limit exceeded" => problem(&too_deep(), error.marker()),
+            info => problem(info, error.marker()),
+        })?;
         if matches!(event, Event::DocumentEnd) {
             break;
         }
-        builder.event(event).map_err(|what| problem(what, &span.start))?;
+        builder.event(event).map_err(|what| problem(&what, &span.start))?;
     }
     Ok(builder.root.unwrap_or(SpecNode::Null))
+}
+
+/// The problem of a text whose values are nested too deeply.
+pub(super) fn too_deep() -> String {
+    format!("lists and objects are nested more than {MAX_DEPTH} levels deep")
 }
 
 fn problem(what: &str, at: &Marker) -> SpecSyntaxError {
@@ -79,7 +88,7 @@ struct YamlTreeBuilder<'t> {
     /// The lists and objects around the next value, outermost first.
     open: Vec<OpenNode<'t>>,
     anchors: HashMap<usize, SpecNode<'t>>,
-    aliased_values: usize,
+    aliased_bytes: usize,
     root: Option<SpecNode<'t>>,
 }
 
@@ -92,7 +101,7 @@ struct OpenNode<'t> {
 }
 
 impl<'t> YamlTreeBuilder<'t> {
-    fn event(&mut self, event: Event<'t>) -> Result<(), &'static str> {
+    fn event(&mut self, event: Event<'t>) -> Result<(), Cow<'static, str>> {
         match event {
             Event::Scalar(text, style, anchor, tag) => self.scalar(text, style, anchor, tag.as_deref()),
             Event::SequenceStart(anchor, _) => self.begin(SpecNode::List(Vec::new()), anchor),
@@ -106,9 +115,9 @@ impl<'t> YamlTreeBuilder<'t> {
                 self.add(node)
             }
             Event::Alias(anchor) => {
-                let node =
-                    self.anchors.get(&anchor).cloned().ok_or("an alias refers to an incomplete value")?;
-                self.charge_aliases(&node)?;
+                let node = self.anchors.get(&anchor).ok_or("an alias refers to an incomplete value")?;
+                charge_aliases(&mut self.aliased_bytes, node)?;
+                let node = node.clone();
                 self.add(node)
             }
             _ => Ok(()),
@@ -121,7 +130,7 @@ impl<'t> YamlTreeBuilder<'t> {
         style: ScalarStyle,
         anchor: usize,
         tag: Option<&Tag>,
-    ) -> Result<(), &'static str> {
+    ) -> Result<(), Cow<'static, str>> {
         if let Some(OpenNode { node: SpecNode::Object(_), name: name @ None, .. }) = self.open.last_mut() {
             *name = Some(text);
             return Ok(());
@@ -135,53 +144,58 @@ impl<'t> YamlTreeBuilder<'t> {
         self.add(node)
     }
 
-    fn begin(&mut self, node: SpecNode<'t>, anchor: usize) -> Result<(), &'static str> {
+    fn begin(&mut self, node: SpecNode<'t>, anchor: usize) -> Result<(), Cow<'static, str>> {
         if matches!(self.open.last(), Some(OpenNode { node: SpecNode::Object(_), name: None, .. })) {
-            return Err("a member name must be a string");
+            return Err("a member name must be a string".into());
         }
         if self.open.len() >= MAX_DEPTH {
-            return Err("lists and objects are nested too deeply");
+            return Err(too_deep().into());
         }
         self.open.push(OpenNode { node, name: None, anchor });
         Ok(())
     }
 
-    fn add(&mut self, node: SpecNode<'t>) -> Result<(), &'static str> {
+    fn add(&mut self, node: SpecNode<'t>) -> Result<(), Cow<'static, str>> {
         match self.open.last_mut() {
             Some(OpenNode { node: SpecNode::List(items), .. }) => items.push(node),
             Some(OpenNode { node: SpecNode::Object(members), name, .. }) => match name.take() {
                 Some(name) => members.push((name, node)),
-                None => return Err("a member name must be a string"),
+                None => return Err("a member name must be a string".into()),
             },
             _ => self.root = Some(node),
         }
         Ok(())
     }
 
-    fn store_anchor(&mut self, anchor: usize, node: &SpecNode<'t>) -> Result<(), &'static str> {
+    fn store_anchor(&mut self, anchor: usize, node: &SpecNode<'t>) -> Result<(), Cow<'static, str>> {
         if anchor != 0 {
-            self.charge_aliases(node)?;
+            charge_aliases(&mut self.aliased_bytes, node)?;
             self.anchors.insert(anchor, node.clone());
-        }
-        Ok(())
-    }
-
-    fn charge_aliases(&mut self, node: &SpecNode<'_>) -> Result<(), &'static str> {
-        self.aliased_values += count_values(node);
-        if self.aliased_values > MAX_ALIASED_VALUES {
-            return Err("the aliases expand to too many values");
         }
         Ok(())
     }
 }
 
-fn count_values(node: &SpecNode<'_>) -> usize {
+/// Adds the memory of a copy of a value to that of all copies.
+fn charge_aliases(total: &mut usize, node: &SpecNode<'_>) -> Result<(), Cow<'static, str>> {
+    *total = total.saturating_add(size(node));
+    if *total > MAX_ALIASED_BYTES {
+        return Err(format!("the aliases expand to more than {MAX_ALIASED_BYTES} bytes").into());
+    }
+    Ok(())
+}
+
+/// Returns the memory of a value in bytes. Texts count even if they are slices: a repaired document owns all of them.
+fn size(node: &SpecNode<'_>) -> usize {
     let inside: usize = match node {
-        SpecNode::List(items) => items.iter().map(count_values).sum(),
-        SpecNode::Object(members) => members.iter().map(|(_, value)| count_values(value)).sum(),
+        SpecNode::List(items) => items.iter().map(size).sum(),
+        SpecNode::Object(members) => {
+            members.iter().map(|(name, value)| size_of_val(name) + name.len() + size(value)).sum()
+        }
+        SpecNode::Text(text) => text.len(),
         _ => 0,
     };
-    1 + inside
+    size_of_val(node) + inside
 }
 
 /// Expands `<<`. Own members take precedence, then the first source.

@@ -153,6 +153,9 @@ impl<'d> DescriptionReader<'d> {
                 schema.reference().is_some() && schema.node.get("properties").is_some()
             });
         let flat = target.filter(|_| !is_mixed).map(|target| flatten(self.files, target)).unwrap_or_default();
+        if let Some(target) = target.filter(|target| is_single_part(source.media_type, target.node)) {
+            return self.single_part(source, target, required, input);
+        }
         let kind = self.kind(source, target, &flat);
         let parts: &[FormPart] = match &kind {
             BodyKind::Form(parts) | BodyKind::Multipart(parts) => parts,
@@ -163,10 +166,46 @@ impl<'d> DescriptionReader<'d> {
             true => self.members(&flat, parts, required, input),
             false => {
                 input.others = Some(false.into());
-                BodyContent::Argument(self.whole_body(source, &kind, required, input))
+                let argument = self.whole_body(source, &kind, required, input);
+                if !required {
+                    let needed = flat.required.iter().filter(|name| !self.is_omitted_member(&flat, name));
+                    let needed = needed.map(|name| (*name).to_owned()).collect();
+                    input.body_needs = Some((argument.clone(), needed));
+                }
+                BodyContent::Argument(argument)
             }
         };
         RequestBody { media_type: media::concrete(source.media_type), kind, content, required }
+    }
+
+    fn is_omitted_member(&self, flat: &FlatSchema<'d>, name: &str) -> bool {
+        flat.properties.iter().any(|(known, at)| *known == name && self.requests.is_omitted(*at))
+    }
+
+    /// Reads a multipart body whose schema is that of its only part. The document does not name it; services expect
+    /// `file` for bytes.
+    fn single_part(
+        &mut self,
+        source: &BodySource<'d>,
+        target: NodeRef<'d>,
+        required: bool,
+        input: &mut ArgumentSchema,
+    ) -> RequestBody {
+        let kind = self.part_kind(target, None);
+        let (name, schema) = match kind {
+            PartKind::File => ("file", self.file_argument(target)),
+            _ => ("body", self.requests.write(target, required, &mut input.root)),
+        };
+        let argument = input.add(name, "body", schema, required);
+        input.others = Some(false.into());
+        let named = vec![(argument, name.to_owned())];
+        let part = FormPart { name: name.to_owned(), kind, media_type: None, styled: None };
+        RequestBody {
+            media_type: media::concrete(source.media_type),
+            kind: BodyKind::Multipart(vec![part]),
+            content: BodyContent::Members { named, accepts_others: false },
+            required,
+        }
     }
 
     fn kind(&self, source: &BodySource<'d>, target: Option<NodeRef<'d>>, flat: &FlatSchema<'d>) -> BodyKind {
@@ -174,6 +213,8 @@ impl<'d> DescriptionReader<'d> {
         let is_octets = source.media_type.starts_with("application/octet-stream");
         match media::family(source.media_type) {
             MediaFamily::Json => BodyKind::Json,
+            // A form that the caller has encoded.
+            MediaFamily::Form if is_text => BodyKind::Text,
             MediaFamily::Form => BodyKind::Form(self.parts(source, flat)),
             MediaFamily::Multipart => BodyKind::Multipart(self.parts(source, flat)),
             MediaFamily::Xml if is_text || target.is_none() => BodyKind::Text,
@@ -249,6 +290,7 @@ impl<'d> DescriptionReader<'d> {
             (BodyKind::Bytes, _) => json!({"type": "string", "contentEncoding": "base64"}),
             (BodyKind::Text, None) => json!({"type": "string"}),
             (_, Some(schema)) => self.requests.write(schema, required, &mut input.root),
+            (BodyKind::Form(_) | BodyKind::Multipart(_), None) => json!({"type": "object"}),
             (_, None) => json!({}),
         };
         if schema.get("description").is_none() {
@@ -338,6 +380,15 @@ struct BodySource<'d> {
     encoding: Option<NodeRef<'d>>,
     /// The node with its description.
     description: &'d SpecNode<'d>,
+}
+
+/// True for the schema of a multipart body that is not an object with a member for each part.
+fn is_single_part(media_type: &str, schema: &SpecNode<'_>) -> bool {
+    let is_single = match schema.text("type") {
+        Some(kind) => matches!(kind, "string" | "file" | "array" | "integer" | "number" | "boolean"),
+        None => is_file(schema),
+    };
+    is_single && media::family(media_type) == MediaFamily::Multipart
 }
 
 /// True if a schema describes bytes.

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use toolyard_core::Json;
+use toolyard_core::argument_names::is_legal;
 
 use crate::schema::{RootSchema, SchemaRegistry};
 
@@ -11,9 +12,11 @@ pub(super) const MAX_INPUT_BYTES: usize = 64_000;
 /// Maximum size of a result schema, in bytes. It is only informative, and costs models as much as the other.
 pub(super) const MAX_RESULT_BYTES: usize = 8_000;
 
+/// Maximum length of the note about a renamed argument without the name itself, and of the suffix of its new name.
+const RENAMING_NOTE_BYTES: usize = 40;
+
 /// Note in the description of a tool whose argument schema is pruned.
-pub(super) const PRUNED_NOTE: &str =
-    "\n\n(The schema is cut for size: where it allows any object, see the service's documentation.)";
+pub(super) const PRUNED_NOTE: &str = "\n\n(The schema is cut for size, to 64000 bytes: where it allows any object, see the service's documentation.)";
 
 /// The arguments of a tool as one object.
 #[derive(Default)]
@@ -24,6 +27,8 @@ pub(super) struct ArgumentSchema {
     required_together: Vec<String>,
     /// Arguments of an optional body.
     body_arguments: Vec<String>,
+    /// The argument of an optional body, with the members that the body needs.
+    pub(super) body_needs: Option<(String, Vec<String>)>,
     /// Schema of additional arguments; `false` forbids them.
     pub(super) others: Option<Value>,
     pub(super) root: RootSchema,
@@ -53,6 +58,26 @@ impl ArgumentSchema {
         argument
     }
 
+    /// Returns a note about the members that an optional body needs: the documents of many operations forget that their
+    /// body is required.
+    pub(super) fn body_note(&self) -> Option<String> {
+        let list = |names: &[String]| {
+            let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
+            match names.split_last() {
+                Some((last, [])) => last.clone(),
+                Some((last, others)) => format!("{} and {last}", others.join(", ")),
+                None => String::new(),
+            }
+        };
+        match &self.body_needs {
+            Some((argument, names)) if !names.is_empty() => {
+                Some(format!("\n\n`{argument}` needs the members {}.", list(names)))
+            }
+            _ if self.required_together.is_empty() => None,
+            _ => Some(format!("\n\nThe body needs {}.", list(&self.required_together))),
+        }
+    }
+
     /// True if the schema without its definitions is too large.
     pub(super) fn is_too_large(&self) -> bool {
         serde_json::to_string(&self.properties).map_or(0, |text| text.len()) > MAX_INPUT_BYTES
@@ -61,7 +86,7 @@ impl ArgumentSchema {
     /// Returns the schema, and true if it was pruned.
     pub(super) fn schema(mut self, schemas: &mut SchemaRegistry<'_>) -> (Json, bool) {
         let is_relaxed = self.relax_last();
-        let Self { properties, required, required_together, body_arguments, others, root } = self;
+        let Self { properties, required, required_together, body_arguments, others, root, .. } = self;
         let mut schema = Map::from_iter([
             ("type".to_owned(), json!("object")),
             ("properties".to_owned(), Value::Object(properties)),
@@ -84,7 +109,8 @@ impl ArgumentSchema {
         if let Some(others) = others {
             schema.insert("additionalProperties".to_owned(), others);
         }
-        let (schema, is_pruned) = with_definitions(Value::Object(schema), &root, schemas, MAX_INPUT_BYTES);
+        let budget = MAX_INPUT_BYTES - renaming_bytes(&schema["properties"]);
+        let (schema, is_pruned) = with_definitions(Value::Object(schema), &root, schemas, budget);
         (schema, is_pruned || is_relaxed)
     }
 
@@ -109,6 +135,15 @@ impl ArgumentSchema {
         }
         is_relaxed
     }
+}
+
+/// Returns the bytes that illegal names of arguments take in descriptions when they are replaced, up to half of the
+/// limit.
+fn renaming_bytes(properties: &Value) -> usize {
+    let illegal = properties.as_object().into_iter().flatten().map(|(name, _)| name);
+    let bytes: usize =
+        illegal.filter(|name| !is_legal(name)).map(|name| 2 * name.len() + RENAMING_NOTE_BYTES).sum();
+    bytes.min(MAX_INPUT_BYTES / 2)
 }
 
 /// Returns a schema as text, with the definitions that it needs.

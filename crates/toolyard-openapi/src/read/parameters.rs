@@ -9,8 +9,25 @@ use crate::document::SpecNode;
 use crate::operation::{OperationParameter, ParameterLocation, ParameterStyle, StyleOptions, ValueEncoding};
 use crate::resolve::NodeRef;
 
-/// Headers that are set from other parts of the description (OpenAPI 3.1, section 4.8.12.2).
-const RESERVED: [&str; 3] = ["accept", "content-type", "authorization"];
+/// Headers that are not arguments: those that other parts of the description set (OpenAPI 3.1, section 4.8.12.2), and
+/// those of the connection and the framing of messages (RFC 9110, section 7, and RFC 9112), which HTTP itself sets.
+const RESERVED: [&str; 15] = [
+    "accept",
+    "content-type",
+    "authorization",
+    "accept-encoding",
+    "connection",
+    "content-length",
+    "expect",
+    "host",
+    "keep-alive",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
 
 /// The declaration of a parameter and its location.
 pub(super) struct DeclaredParameter<'d> {

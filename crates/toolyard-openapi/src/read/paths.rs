@@ -77,8 +77,9 @@ impl<'d> DescriptionReader<'d> {
             return None;
         }
         let (input, parameters, body) = self.arguments(site)?;
-        let (input, is_pruned) = input.schema(&mut self.requests);
         let mut description = words::operation_description(node, &method, site.path);
+        description.extend(input.body_note());
+        let (input, is_pruned) = input.schema(&mut self.requests);
         if is_pruned {
             description.push_str(PRUNED_NOTE);
         }

@@ -319,6 +319,38 @@ fn files_are_found_in_all_notations() {
     assert_eq!(kind("{type: object}", "{}"), "Json");
 }
 
+/// Sends the arguments to the only operation with this body, and returns the body.
+fn sent(content: &str, arguments: &str) -> String {
+    let document =
+        operation(&format!("requestBody: {{required: true, content: {content}}}\nresponses: {{}}"));
+    let described = described(&document).operations.remove(0);
+    let arguments = toolyard_core::Json::parse(arguments.to_owned()).unwrap();
+    let schema = described.definition.get("inputSchema").unwrap();
+    let compiled = toolyard_core::schema::CompiledSchema::compile(&schema.to_value()).unwrap();
+    compiled.check(&arguments.to_value(), &toolyard_core::schema::ValidationBudget::brief()).unwrap();
+    let request = described.operation.request(Some(&arguments), Some("https://a.b")).unwrap();
+    String::from_utf8_lossy(request.body()).into_owned()
+}
+
+/// No argument of these could be sent.
+#[test]
+fn form_that_is_not_an_object_can_be_sent() {
+    let file = r#"{"id":"1","file":"aGVsbG8="}"#;
+    let body = sent("{multipart/form-data: {schema: {type: string, format: binary}}}", file);
+    assert!(
+        body.contains("name=\"file\"; filename=\"file\"") && body.contains("\r\n\r\nhello\r\n"),
+        "{body}"
+    );
+    let files = "{multipart/form-data: {schema: {type: array, items: {type: string, format: binary}}}}";
+    let body = sent(files, r#"{"id":"1","file":["aGVsbG8=","aGVsbG8="]}"#);
+    assert_eq!(body.matches("\r\n\r\nhello\r\n").count(), 2, "{body}");
+    let body = sent(
+        "{application/x-www-form-urlencoded: {schema: {type: string}}}",
+        r#"{"id":"1","body":"a=1&b=2"}"#,
+    );
+    assert_eq!(body, "a=1&b=2");
+}
+
 #[test]
 fn body_encoding_follows_the_schema() {
     let kind = |media: &str, schema: &str| {
@@ -361,4 +393,32 @@ fn result_schemas_are_lenient() {
         output.as_text(),
         r#"{"type":"object","properties":{"pet":{"anyOf":[{"anyOf":[{},{}]},{"type":"null"}]}}}"#
     );
+}
+
+/// Headers of the connection are set by HTTP itself.
+#[test]
+fn headers_of_http_are_not_arguments() {
+    let headers = ["Content-Length", "host", "Transfer-Encoding", "Connection", "Accept-Encoding", "X-Own"];
+    let headers = headers.map(|name| format!("{{name: {name}, in: header, required: true, schema: {{}}}}"));
+    let description =
+        described(&operation(&format!("parameters: [{}]\nresponses: {{}}", headers.join(", "))));
+    let schema = description.operations[0].definition.get("inputSchema").unwrap().to_value();
+    assert_eq!(schema["required"], serde_json::json!(["X-Own", "id"]));
+}
+
+#[test]
+fn required_members_of_an_optional_body_are_described() {
+    let body = |text: &str| {
+        let document = operation(&format!("summary: Create\nrequestBody: {text}\nresponses: {{}}"));
+        let description = described(&document);
+        description.operations[0].definition.get_str("description").unwrap().into_owned()
+    };
+    let schema =
+        "{type: object, required: [name, id, at], properties: {name: {}, id: {}, at: {readOnly: true}}}";
+    let json = |schema: &str| format!("{{content: {{application/json: {{schema: {schema}}}}}}}");
+    assert_eq!(body(&json(schema)), "Create\n\nThe body needs `name` and `id_body`.");
+    assert_eq!(body(&json("{type: object, properties: {a: {}}}")), "Create");
+    let whole = "{oneOf: [{type: object}], required: [a, b, c], properties: {a: {}}}";
+    assert_eq!(body(&json(whole)), "Create\n\n`body` needs the members `a`, `b` and `c`.");
+    assert_eq!(body(&json(schema).replacen('{', "{required: true, ", 1)), "Create");
 }

@@ -13,6 +13,8 @@ const MAX_MEMBERS: usize = 2048;
 pub(crate) struct FlatSchema<'d> {
     pub(crate) properties: Vec<(&'d str, NodeRef<'d>)>,
     pub(crate) required: Vec<&'d str>,
+    /// Required members that another part describes.
+    pub(crate) required_elsewhere: Vec<&'d str>,
     /// All other keywords.
     pub(crate) keywords: Vec<(&'d str, NodeRef<'d>)>,
 }
@@ -118,6 +120,10 @@ impl<'d> FlatSchema<'d> {
 
     /// Merges another part; `None` if the result is not equivalent to both parts.
     fn absorb(&mut self, part: FlatSchema<'d>) -> Option<()> {
+        let mut elsewhere = part.required_elsewhere.clone();
+        elsewhere.extend(self.required.iter().filter(|name| part.is_described_only_here(name, self)));
+        elsewhere.extend(part.required.iter().filter(|name| self.is_described_only_here(name, &part)));
+        self.required_elsewhere.extend(elsewhere);
         for (name, value) in part.properties {
             match self.properties.iter().find(|(known, _)| *known == name) {
                 // The same property with the same schema.
@@ -142,6 +148,11 @@ impl<'d> FlatSchema<'d> {
             }
         }
         Some(())
+    }
+
+    fn is_described_only_here(&self, name: &str, other: &Self) -> bool {
+        let is_in = |flat: &Self| flat.properties.iter().any(|(known, _)| *known == name);
+        is_in(self) && !is_in(other)
     }
 
     /// Returns the value of a keyword.

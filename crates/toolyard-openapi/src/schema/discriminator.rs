@@ -5,42 +5,97 @@ use serde_json::{Value, json};
 use crate::document::SpecNode;
 use crate::resolve::{NodeRef, SpecFiles};
 
-/// Adds to each branch the values of the discriminating member that select it.
-pub(super) fn constrain_branches<'d>(
-    files: &SpecFiles<'d>,
-    discriminator: NodeRef<'d>,
-    branches: NodeRef<'d>,
-    schema: &mut [Value],
-) {
-    // In OpenAPI 2 the value is only the name.
-    let Some(property) = discriminator.node.text("propertyName").or(discriminator.node.as_str()) else {
-        return;
-    };
-    for (branch, schema) in branches.items().zip(schema) {
-        let Some(reference) = branch.reference() else { continue };
-        let names = names(discriminator, reference);
-        let says_itself = files.resolve(branch).is_some_and(|target| {
-            let own = super::flatten(files, target);
-            let own = own.properties.iter().find(|(name, _)| *name == property);
-            own.is_some_and(|(_, own)| own.node.get("enum").is_some() || own.node.get("const").is_some())
-        });
-        let (Value::Object(schema), false) = (schema, says_itself) else { continue };
-        let value = match &*names {
-            [] => continue,
-            [name] => json!({"const": name}),
-            names => json!({"enum": names}),
+/// Maximum depth of the search for the values that a schema allows itself.
+const MAX_SEARCH_DEPTH: usize = 8;
+
+/// The values of the discriminating member that select a branch.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct BranchConstraint<'d> {
+    property: &'d str,
+    values: Vec<Value>,
+}
+
+impl<'d> BranchConstraint<'d> {
+    /// Returns the constraint of a branch; `None` if it is inline, or allows none of the values that would select it.
+    /// Many documents contain both an enumeration and schema names that are not among its values; services follow the
+    /// enumeration.
+    pub(super) fn of(files: &SpecFiles<'d>, discriminator: NodeRef<'d>, branch: NodeRef<'d>) -> Option<Self> {
+        // In OpenAPI 2 the value is only the name.
+        let property = discriminator.node.text("propertyName").or(discriminator.node.as_str())?;
+        let names = selecting_values(discriminator, branch.reference()?);
+        let values = match own_values(files, branch, property, MAX_SEARCH_DEPTH) {
+            Some(own) => names.into_iter().filter(|name| own.contains(name)).collect(),
+            None => names,
         };
-        schema.insert("properties".to_owned(), json!({property: value}));
-        schema.insert("required".to_owned(), json!([property]));
+        (!values.is_empty()).then_some(Self { property, values })
+    }
+
+    /// Adds the constraint to the schema of its branch.
+    pub(super) fn apply(&self, schema: &mut Value) {
+        let Value::Object(schema) = schema else { return };
+        let value = match &*self.values {
+            [value] => json!({"const": value}),
+            values => json!({"enum": values}),
+        };
+        schema.insert("properties".to_owned(), json!({self.property: value}));
+        schema.insert("required".to_owned(), json!([self.property]));
     }
 }
 
 /// Returns the values for a schema: those of the mapping, or its own name (OpenAPI 3.1, section 4.8.25).
-fn names<'d>(discriminator: NodeRef<'d>, reference: &'d str) -> Vec<&'d str> {
+fn selecting_values(discriminator: NodeRef<'_>, reference: &str) -> Vec<Value> {
     let own = reference.rsplit('/').next().unwrap_or(reference);
     let mapping = discriminator.node.get("mapping").map_or(&[][..], SpecNode::members);
     let is_own = |target: &str| target == reference || target == own;
     let mapped = mapping.iter().filter(|(_, target)| target.as_str().is_some_and(is_own));
-    let mapped: Vec<&str> = mapped.map(|(name, _)| &**name).collect();
-    if mapped.is_empty() { vec![own] } else { mapped }
+    let mapped: Vec<Value> = mapped.map(|(name, _)| Value::from(&**name)).collect();
+    if mapped.is_empty() { vec![own.into()] } else { mapped }
+}
+
+/// Returns the values that a schema allows for a member, from its enumerations and nested discriminators. `None`: any.
+fn own_values<'d>(
+    files: &SpecFiles<'d>,
+    schema: NodeRef<'d>,
+    property: &str,
+    depth: usize,
+) -> Option<Vec<Value>> {
+    let schema = files.resolve(schema).filter(|_| depth > 0)?;
+    let member = schema.get("properties").and_then(|members| members.get(property));
+    let of_member = member.and_then(|member| enumerated_values(files, member, depth - 1));
+    let of_parts = schema.list("allOf").map(|part| own_values(files, part, property, depth - 1));
+    let discriminator = schema
+        .get("discriminator")
+        .filter(|at| at.node.text("propertyName").or(at.node.as_str()) == Some(property));
+    let of_branches = ["oneOf", "anyOf"].into_iter().map(|word| {
+        let branches = schema.list(word).map(|branch| {
+            let own = own_values(files, branch, property, depth - 1);
+            own.or_else(|| Some(selecting_values(discriminator?, branch.reference()?)))
+        });
+        union(branches)
+    });
+    std::iter::once(of_member).chain(of_parts).chain(of_branches).flatten().reduce(intersection)
+}
+
+/// Returns the values that a schema enumerates. `None`: any.
+fn enumerated_values<'d>(files: &SpecFiles<'d>, schema: NodeRef<'d>, depth: usize) -> Option<Vec<Value>> {
+    let schema = files.resolve(schema).filter(|_| depth > 0)?;
+    let constant = schema.get("const").map(|value| vec![value.node.to_value()]);
+    let listed = schema.node.list("enum");
+    let listed = (!listed.is_empty()).then(|| listed.iter().map(SpecNode::to_value).collect());
+    let of_parts = schema.list("allOf").map(|part| enumerated_values(files, part, depth - 1));
+    let of_branches = ["oneOf", "anyOf"]
+        .into_iter()
+        .map(|word| union(schema.list(word).map(|branch| enumerated_values(files, branch, depth - 1))));
+    [constant, listed].into_iter().chain(of_parts).chain(of_branches).flatten().reduce(intersection)
+}
+
+/// Returns the values of all alternatives; `None` if there are none, or one of them allows any value.
+fn union(alternatives: impl Iterator<Item = Option<Vec<Value>>>) -> Option<Vec<Value>> {
+    let all: Option<Vec<Vec<Value>>> = alternatives.collect();
+    all.map(|all| all.concat()).filter(|all| !all.is_empty())
+}
+
+fn intersection(mut one: Vec<Value>, other: Vec<Value>) -> Vec<Value> {
+    one.retain(|value| other.contains(value));
+    one
 }

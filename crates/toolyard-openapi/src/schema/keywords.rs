@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{FlatSchema, SchemaDialect, SchemaDirection, SchemaWriter, discriminator};
+use super::{FlatSchema, SchemaDialect, SchemaDirection, SchemaWriter};
 use crate::document::SpecNode;
 use crate::resolve::NodeRef;
 
@@ -49,15 +49,7 @@ impl<'d> SchemaWriter<'_, 'd> {
             }
             ("allOf", SpecNode::List(branches)) if !branches.is_empty() => self.all(at, required),
             ("anyOf" | "oneOf", SpecNode::List(branches)) if !branches.is_empty() => {
-                let mut schemas: Vec<Value> = at.items().map(|branch| self.schema(branch, false)).collect();
-                if self.schemas.direction == SchemaDirection::Response {
-                    // Without constraints a value may match several branches.
-                    return Some(("anyOf", Value::Array(schemas)));
-                }
-                if let Some(discriminator) = flat.keyword("discriminator") {
-                    discriminator::constrain_branches(self.schemas.files, discriminator, at, &mut schemas);
-                }
-                Value::Array(schemas)
+                return Some(self.alternatives(name, at, flat));
             }
             ("additionalProperties", SpecNode::Object(_)) => self.schema(at, false),
             ("patternProperties", SpecNode::Object(_)) => self.each(at),
@@ -132,22 +124,15 @@ impl<'d> SchemaWriter<'_, 'd> {
 
     /// Writes the properties, and the list of required ones.
     fn properties(&mut self, flat: &FlatSchema<'d>, required: bool, out: &mut Map<String, Value>) {
-        let is_required = |name: &str| flat.required.contains(&name);
+        let names = self.schemas.required_names(flat);
         let mut properties = Map::new();
-        let mut left_out = Vec::new();
-        for (name, at) in &flat.properties {
-            if self.schemas.is_omitted(*at) {
-                left_out.push(*name);
-                continue;
-            }
-            let value = self.property(name, *at, required && is_required(name));
-            properties.insert((*name).to_owned(), value);
+        for (name, at) in self.schemas.visible_properties(flat) {
+            let value = self.property(name, at, required && names.contains(&name));
+            properties.insert(name.to_owned(), value);
         }
         if !properties.is_empty() {
             out.insert("properties".to_owned(), Value::Object(properties));
         }
-        let names: Vec<&str> =
-            flat.required.iter().filter(|name| !left_out.contains(name)).copied().collect();
         if !names.is_empty() && self.schemas.direction == SchemaDirection::Request {
             out.insert("required".to_owned(), json!(names));
         }

@@ -130,6 +130,78 @@ fn discriminators_become_constants() {
     );
 }
 
+/// The values of a document take precedence over the names of its schemas, wherever they are.
+#[test]
+fn discriminator_respects_enumerations() {
+    let check = |cat: &str, dog: &str, expected: [&str; 2]| {
+        let document = format!(
+            "root: {{oneOf: [{{$ref: '#/a/Cat'}}, {{$ref: '#/a/Dog'}}], discriminator: {{propertyName: kind}}}}\n\
+             kinds: {{enum: [cat, Dog]}}\na: {{Cat: {cat}, Dog: {dog}, Base: {{properties: {{kind: {{$ref: '#/kinds'}}}}}}}}"
+        );
+        let files = [("/openapi.yaml", SpecNode::parse(&document).unwrap())];
+        let files = SpecFiles::new(&files);
+        let mut schemas = SchemaRegistry::new(&files, SchemaDialect::Old, SchemaDirection::Request);
+        let value = schemas.write(files.root().get("root").unwrap(), true, &mut RootSchema::default());
+        let branches = [0, 1].map(|branch| value["oneOf"][branch]["properties"]["kind"].to_string());
+        assert_eq!(branches, expected, "{document}");
+    };
+    let (none, dog) = ("null", r#"{"const":"Dog"}"#);
+    let kind = "{properties: {kind: {$ref: '#/kinds'}}}";
+    check(kind, kind, [none, dog]);
+    let with_base = "{allOf: [{$ref: '#/a/Base'}, {minProperties: 1}]}";
+    check(with_base, with_base, [none, dog]);
+    let nested = "{oneOf: [{properties: {kind: {enum: [tom]}}}, {properties: {kind: {enum: [mog]}}}]}";
+    check(nested, "{}", [none, dog]);
+    let nested = "{oneOf: [{$ref: '#/a/Base'}], discriminator: {propertyName: kind}}";
+    check("{properties: {kind: {type: string}}}", nested, [r#"{"const":"Cat"}"#, dog]);
+}
+
+#[test]
+fn alternatives_that_readonly_distinguishes_are_merged() {
+    let root = "root: {oneOf: [{$ref: '#/a/A'}, {$ref: '#/a/B'}]}";
+    old(
+        &format!(
+            "{root}\na: {{A: {{title: a, properties: {{x: {{}}, id: {{readOnly: true}}}}, required: [x, id]}}, B: {{title: b, properties: {{x: {{}}}}, required: [x]}}}}"
+        ),
+        r##"{"anyOf":[{"$ref":"#/$defs/A"}]} "A":{"title":"a","properties":{"x":{}},"required":["x"]}"##,
+    );
+    old(
+        &format!(
+            "{root}\na: {{A: {{properties: {{x: {{}}, id: {{readOnly: true}}}}}}, B: {{properties: {{x: {{}}, y: {{}}}}}}}}"
+        ),
+        r##"{"anyOf":[{"$ref":"#/$defs/A"},{"$ref":"#/$defs/B"}]} "A":{"properties":{"x":{}}},"B":{"properties":{"x":{},"y":{}}}"##,
+    );
+    old(
+        &format!("{root}\na: {{A: {{type: string, format: uuid}}, B: {{type: string, format: email}}}}"),
+        r##"{"anyOf":[{"$ref":"#/$defs/A"},{"$ref":"#/$defs/B"}]} "A":{"type":"string","format":"uuid"},"B":{"type":"string","format":"email"}"##,
+    );
+    let nested = |word: &str| format!("{{items: {{properties: {{p: {{}}, q: {{{word}}}}}}}}}");
+    old(
+        &format!("root: {{oneOf: [{}, {}]}}", nested("readOnly: true"), "{items: {properties: {p: {}}}}"),
+        r#"{"oneOf":[{"items":{"properties":{"p":{}}}}]}"#,
+    );
+    old(
+        &format!("root: {{oneOf: [{}, {{type: string}}]}}", nested("")),
+        r#"{"oneOf":[{"items":{"properties":{"p":{},"q":{}}}},{"type":"string"}]}"#,
+    );
+}
+
+/// Services such as PagerDuty's refer to their objects in this way.
+#[test]
+fn reference_keeps_its_required_identifier() {
+    old(
+        "root: {$ref: '#/Reference'}\n\
+         Tag: {type: object, properties: {id: {type: string, readOnly: true}, type: {type: string}, self: {readOnly: true}}}\n\
+         Reference: {type: object, required: [id, type], allOf: [{$ref: '#/Tag'}]}",
+        r##"{"$ref":"#/$defs/Reference"} "Reference":{"type":"object","properties":{"id":{"type":"string"},"type":{"type":"string"}},"required":["id","type"]}"##,
+    );
+    old(
+        "root: {allOf: [{$ref: '#/Tag'}, {required: [id, a]}]}\n\
+         Tag: {properties: {id: {readOnly: true}, a: {}, b: {}, c: {}}}",
+        r#"{"properties":{"id":{},"a":{},"b":{},"c":{}},"required":["a"]}"#,
+    );
+}
+
 #[test]
 fn properties_of_the_other_direction_are_omitted() {
     let document = "root: {type: object, required: [a, b, c], properties: {a: {readOnly: true}, b: {writeOnly: true}, \

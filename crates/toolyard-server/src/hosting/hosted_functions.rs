@@ -55,6 +55,7 @@ impl HostedFunctions {
             limits: self.limits.clone(),
             prefix: PrefixPolicy::default(),
             overrides: Arc::default(),
+            renames_arguments: false,
             price: None,
             display_name: None,
             description: None,

@@ -254,6 +254,21 @@ async fn other_origins_get_no_status() {
     }
 }
 
+/// Servers keep their own names of arguments unless the manifest asks for others.
+#[tokio::test]
+async fn tools_with_illegal_argument_names_are_counted() {
+    let odd = r#"{"name":"odd","inputSchema":{"properties":{"a[]":{}}}}"#;
+    let upstream = TestUpstream::start(ScriptedUpstream::new(UpstreamEra::Modern, &[TOOL, odd], answers));
+    let handlers = [("kept", upstream.address, ""), ("renamed", upstream.address, "renameArguments: true,")];
+    let running = gateway(&handlers, "").await;
+    let status = status(&running).await;
+    let counts = |handler: usize| {
+        let handler = &status["handlers"][handler];
+        ["toolsWithRenamedArguments", "toolsWithIllegalArguments"].map(|name| handler[name].as_u64())
+    };
+    assert_eq!((counts(0), counts(1)), ([None, Some(1)], [Some(1), None]));
+}
+
 #[tokio::test]
 async fn unchecked_tool_is_reported_with_its_reason() {
     let arms = vec![r#"{"type":"string"}"#; 5000].join(",");

@@ -54,6 +54,7 @@ impl HandlerConfig {
             display_name: None,
             description: None,
             chunking: ChunkingPolicy::default(),
+            rename_arguments: None,
             probe: None,
             kind: HandlerKind::Builtins(Box::new(builtins)),
             reference_values: Vec::new(),
