@@ -9,7 +9,7 @@ use serde_json::Number;
 use super::{MAX_DEPTH, SpecNode, SpecSyntaxError};
 
 /// Maximum memory of values with anchors and of their aliases, in bytes: a few lines of aliases could exhaust it.
-const MAX_ALIASED_BYTES: usize = 16 << 20;
+const MAX_ALIASED_BYTES: usize = 8 << 20;
 
 /// Maximum number of lines whose indentation is repaired.
 const MAX_REPAIRS: usize = 20;
