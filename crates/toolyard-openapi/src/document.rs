@@ -202,10 +202,7 @@ mod tests {
             bomb.push_str(&format!("a{level}: &a{level} [{aliases}]\n"));
         }
         assert!(
-            SpecNode::parse(&bomb)
-                .unwrap_err()
-                .problem
-                .contains("aliases expand to more than 8388608 bytes")
+            SpecNode::parse(&bomb).unwrap_err().problem.contains("aliases expand to more than 8388608 bytes")
         );
         // Few values with long texts.
         let bomb = format!("a: &a |\n  {}\nb: [{}]\n", "x".repeat(100_000), vec!["*a"; 3000].join(", "));
