@@ -106,8 +106,8 @@ impl Gateway {
         let backend = Some(&entry.handler.backend).filter(|_| is_tool);
         match backend.and_then(|backend| backend.forward(&entry.own, call, &registry)) {
             None => Ok(entry.clone()),
-            Some(meant) => {
-                *call = meant;
+            Some(forwarded) => {
+                *call = forwarded;
                 registry.resolve(&call.target).cloned()
             }
         }

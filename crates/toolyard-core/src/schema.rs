@@ -179,7 +179,7 @@ impl From<OutOfSteps> for SchemaMismatch {
 
 impl std::fmt::Debug for CompiledSchema {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Schema").field("weights", &self.weights).finish_non_exhaustive()
+        f.debug_struct("CompiledSchema").field("weights", &self.weights).finish_non_exhaustive()
     }
 }
 

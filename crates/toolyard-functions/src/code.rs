@@ -69,7 +69,7 @@ impl fmt::Debug for FunctionCode {
     /// Omits the environment, which contains secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { key, language, .. } = self;
-        f.debug_struct("Code").field("key", key).field("language", language).finish_non_exhaustive()
+        f.debug_struct("FunctionCode").field("key", key).field("language", language).finish_non_exhaustive()
     }
 }
 

@@ -289,7 +289,7 @@ impl fmt::Debug for FunctionProject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let files: Vec<_> = self.files.iter().map(|(path, bytes)| (path, bytes.len())).collect();
         let environment: Vec<_> = self.environment.keys().collect();
-        f.debug_struct("Project")
+        f.debug_struct("FunctionProject")
             .field("kind", &self.kind)
             .field("language", &self.language)
             .field("files", &files)

@@ -102,7 +102,7 @@ pub struct ClusterMember {
 
 impl fmt::Debug for ClusterMember {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cluster").field("address", &self.address).finish_non_exhaustive()
+        f.debug_struct("ClusterMember").field("address", &self.address).finish_non_exhaustive()
     }
 }
 

@@ -60,7 +60,10 @@ struct BudgetState {
 impl std::fmt::Debug for BudgetState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { units, all_units, .. } = self;
-        f.debug_struct("Shared").field("units", units).field("all_units", all_units).finish_non_exhaustive()
+        f.debug_struct("BudgetState")
+            .field("units", units)
+            .field("all_units", all_units)
+            .finish_non_exhaustive()
     }
 }
 

@@ -146,7 +146,7 @@ impl PolicyResolver {
 
 impl fmt::Debug for PolicyResolver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Resolver").field("reach", &self.policy).finish_non_exhaustive()
+        f.debug_struct("PolicyResolver").field("reach", &self.policy).finish_non_exhaustive()
     }
 }
 

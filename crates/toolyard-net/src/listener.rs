@@ -127,14 +127,14 @@ impl ListenerServer<'_> {
 
     async fn start_connection(&self, arrival: AcceptedConnection) {
         let client = arrival.client();
-        let (place, health_only) = match self.permits.acquire(client).await {
+        let (permit, health_only) = match self.permits.acquire(client).await {
             Err(PermitRefusal::Full) => (self.health_permits.acquire(client).await, true),
-            place => (place, false),
+            permit => (permit, false),
         };
-        match place {
-            Ok(place) => {
+        match permit {
+            Ok(permit) => {
                 let service = ConnectionService { health_only, ..self.service.clone() };
-                self.workers.spawn(service.serve_connection(arrival, place));
+                self.workers.spawn(service.serve_connection(arrival, permit));
             }
             Err(refusal) => {
                 tracing::debug!(%refusal, "refused a connection");
@@ -213,9 +213,9 @@ struct ConnectionService {
 
 impl ConnectionService {
     /// Serves a connection to its end, and then frees its permit. Runs on the thread of the connection.
-    async fn serve_connection(self, arrival: AcceptedConnection, mut place: ConnectionPermit) {
-        let connection = place.connection.clone();
-        let admitted = arrival.admit(self.limits.head_time, |client| Ok(place.count_for(client)?));
+    async fn serve_connection(self, arrival: AcceptedConnection, mut permit: ConnectionPermit) {
+        let connection = permit.connection.clone();
+        let admitted = arrival.admit(self.limits.head_time, |client| Ok(permit.count_for(client)?));
         let (stream, client) = match unless_signaled(&connection, admitted).await {
             None => return tracing::debug!("a connection was closed before it was admitted"),
             Some(Err(error)) => return tracing::debug!(%error, "a connection was not admitted"),

@@ -129,7 +129,7 @@ impl ExitHandle {
 
 impl fmt::Debug for ChildProcess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Child").field("state", &*self.state.borrow()).finish_non_exhaustive()
+        f.debug_struct("ChildProcess").field("state", &*self.state.borrow()).finish_non_exhaustive()
     }
 }
 

@@ -85,7 +85,7 @@ impl WorkingMemory {
         let records: Vec<_> = entries.iter().map(|entry| self.record(entry)).collect();
         // An early check, so that refused entries cost no write. The check that counts is made when the index changes.
         self.read(namespace).await?.index.admit(namespace, &records, &self.limits)?;
-        self.make_sure_of_room(&records).await?;
+        self.check_capacity(&records).await?;
         let admitted = match self.write_values(&records, entries).await {
             Ok(()) => self.change(namespace, |index| index.admit(namespace, &records, &self.limits)).await,
             Err(error) => Err(error.into()),
@@ -102,7 +102,7 @@ impl WorkingMemory {
     }
 
     /// Checks that values fit into the limit of all namespaces.
-    async fn make_sure_of_room(&self, records: &[MemoryRecord]) -> Result<(), MemoryError> {
+    async fn check_capacity(&self, records: &[MemoryRecord]) -> Result<(), MemoryError> {
         let limit = self.limits.total_bytes;
         let needed: usize = records.iter().map(|record| record.bytes).sum();
         let used = usize::try_from(self.store.size(VALUES).await?).unwrap_or(usize::MAX);

@@ -190,7 +190,7 @@ impl SkillStore {
 /// Shows the limits, without any skills.
 impl fmt::Debug for SkillStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Skills").field("limits", &self.limits).finish_non_exhaustive()
+        f.debug_struct("SkillStore").field("limits", &self.limits).finish_non_exhaustive()
     }
 }
 

@@ -147,7 +147,7 @@ impl<'s> SchemaSurvey<'s> {
         };
         survey.collect(root)?;
         let most = survey.most_branches(survey.schemas.clone())?;
-        survey.hold_compiling_to_bounds(root)?;
+        survey.check_compile_limits(root)?;
         let names: Vec<_> = survey.schemas.iter().filter_map(|schema| schema.get("propertyNames")).collect();
         let names = survey.most_branches(names)?;
         Ok(survey.patterns()?.weights(most, names))
@@ -160,7 +160,7 @@ impl<'s> SchemaSurvey<'s> {
         while let Some(schema) = self.schemas.get(next).copied() {
             for (keyword, reference) in references(schema) {
                 self.references += 1;
-                for target in self.meant_by(schema, keyword, reference) {
+                for target in self.reference_targets(schema, keyword, reference) {
                     self.targets.insert(std::ptr::from_ref(target));
                     self.visit(target, None, 0, reference.len() as u64)?;
                 }
@@ -226,7 +226,7 @@ impl<'s> SchemaSurvey<'s> {
     }
 
     /// Returns the possible targets of a reference: one, unless it depends on the draft or the dynamic scope.
-    fn meant_by(&self, schema: &'s Value, keyword: &str, reference: &str) -> Vec<&'s Value> {
+    fn reference_targets(&self, schema: &'s Value, keyword: &str, reference: &str) -> Vec<&'s Value> {
         if is_meta_schema(reference) {
             return Vec::new();
         }
@@ -291,7 +291,7 @@ impl<'s> SchemaSurvey<'s> {
         }
         for (keyword, reference) in references(schema) {
             let mut meant = if is_meta_schema(reference) { META_SCHEMA } else { BranchCount::default() };
-            for target in self.meant_by(schema, keyword, reference) {
+            for target in self.reference_targets(schema, keyword, reference) {
                 meant = meant.or(self.branches(target, depth + 1)?);
             }
             found = found.and(meant);
@@ -309,7 +309,7 @@ impl<'s> SchemaSurvey<'s> {
 
     /// Checks the limits of compilation. A referenced schema is compiled once, except where `unevaluated*` needs it
     /// again.
-    fn hold_compiling_to_bounds(&mut self, root: &'s Value) -> Result<(), TooCostly> {
+    fn check_compile_limits(&mut self, root: &'s Value) -> Result<(), TooCostly> {
         let targets = self.schemas.clone().into_iter();
         let targets = targets.filter(|schema| self.targets.contains(&std::ptr::from_ref(*schema)));
         let begins: Vec<_> = std::iter::once(root).chain(targets).collect();
@@ -346,8 +346,8 @@ impl<'s> SchemaSurvey<'s> {
         for inner in in_place(schema).chain(below(schema)) {
             sum = sum.saturating_add(self.compiled(inner, depth + 1)?);
         }
-        let meant = |(keyword, reference)| self.meant_by(schema, keyword, reference);
-        let targets: Vec<_> = references(schema).flat_map(meant).collect();
+        let targets = |(keyword, reference)| self.reference_targets(schema, keyword, reference);
+        let targets: Vec<_> = references(schema).flat_map(targets).collect();
         for branch in in_place(schema).chain(targets) {
             sum = sum.saturating_add(self.compiled_again(branch, depth + 1)?);
         }

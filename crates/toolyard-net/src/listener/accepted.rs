@@ -89,8 +89,8 @@ impl AcceptedConnection {
             Self::Tcp { stream, peer, is_proxy, tls } => {
                 let stream = TcpStream::from_std(stream)?;
                 // Boxed, so that the connection does not keep the memory of this future.
-                let introduced = timeout(time, Box::pin(establish(stream, peer, is_proxy, tls, count))).await;
-                introduced.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+                let handshake = timeout(time, Box::pin(establish(stream, peer, is_proxy, tls, count))).await;
+                handshake.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
             }
         }
     }

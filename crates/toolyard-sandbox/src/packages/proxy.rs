@@ -56,7 +56,7 @@ pub(super) struct UpstreamProxy {
 
 impl std::fmt::Debug for UpstreamProxy {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Upstream").field("target", &self.target).finish_non_exhaustive()
+        f.debug_struct("UpstreamProxy").field("target", &self.target).finish_non_exhaustive()
     }
 }
 

@@ -28,7 +28,7 @@ pub struct GatewayOptions {
 impl fmt::Debug for GatewayOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { spawner, store: _, key_marker: _, without_layers, log: _ } = self;
-        let mut debug = f.debug_struct("Options");
+        let mut debug = f.debug_struct("GatewayOptions");
         debug.field("spawner", spawner).field("without_layers", without_layers).finish_non_exhaustive()
     }
 }

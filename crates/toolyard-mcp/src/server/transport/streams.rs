@@ -297,7 +297,7 @@ impl Drop for StreamState {
 
 impl std::fmt::Debug for StreamState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Stream")
+        f.debug_struct("StreamState")
             .field("purpose", &self.purpose)
             .field("place", &self.position)
             .finish_non_exhaustive()
