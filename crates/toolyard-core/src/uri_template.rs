@@ -12,7 +12,7 @@ pub struct UriTemplate {
 
 /// The reason why a text is not a template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is no URI template: {problem}")]
+#[error("{text:?} is not a valid URI template: {problem}")]
 pub struct InvalidTemplate {
     text: String,
     problem: &'static str,

@@ -85,7 +85,7 @@ impl ToolFailure {
             FailureKind::Protocol(error) => Err(error),
             FailureKind::ErrorResult { content, source } => {
                 if let Some(source) = source {
-                    tracing::debug!(error = &*source as &dyn Error, "a handler failed");
+                    tracing::debug!(error = &*source as &dyn Error, "a tool failed");
                 }
                 Ok(Outcome::Done(ToolReply::failed(content).output(false)))
             }

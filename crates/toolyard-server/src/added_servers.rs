@@ -185,7 +185,11 @@ impl AddedServers {
         checked
             .inspect_err(|reason| {
                 let reason = reason as &dyn std::error::Error;
-                tracing::warn!(reason, server = record.name, "a server added at run time is not started");
+                tracing::warn!(
+                    error = reason,
+                    server = record.name,
+                    "skipped a server that was added at run time"
+                );
             })
             .ok()
     }

@@ -1,7 +1,7 @@
 //! The frontends: the protocols for callers. All of them make their calls by `Gateway::invoke`.
 //!
 //! A frontend is a module here and one line. A frontend with routes on the gateway's listeners has its line in
-//! [`routes`]. A frontend with a socket of its own is a subsystem, whose line is in [`start`](crate::start).
+//! `routes`. A frontend with a socket of its own is a subsystem, whose line is in [`start`](crate::start).
 
 pub(crate) mod mcp;
 pub mod rest;

@@ -180,8 +180,8 @@ impl ServerCertificate {
         let outcome = match tls {
             Ok(tls) => {
                 self.current.send_replace(tls);
-                tracing::info!("the certificate is reloaded");
-                LastEdit::now(true, "the certificate is reloaded".to_owned())
+                tracing::info!("reloaded the certificate");
+                LastEdit::now(true, "reloaded the certificate".to_owned())
             }
             Err(error) => {
                 let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}"));

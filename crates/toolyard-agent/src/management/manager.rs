@@ -118,7 +118,7 @@ pub enum RegistrationError {
     #[error("the server did not answer within {} s and was not added", .0.as_secs())]
     TooSlow(Duration),
     /// No server has this name.
-    #[error("there is no server of this name")]
+    #[error("unknown server")]
     Unknown,
     /// The server is part of the manifest.
     #[error(

@@ -52,7 +52,7 @@ pub enum MemoryError {
     #[error("{0}")]
     BadKey(&'static str),
     /// Concurrent writers change the namespace too often.
-    #[error("Working memory is being changed by others at the same time. Try again.")]
+    #[error("Others are writing to this namespace at the same time. Try again.")]
     Contended,
     /// The store failed.
     #[error("Working memory cannot be used now: {0}. Try again later.")]

@@ -138,7 +138,10 @@ impl ToolInvokeRequest {
         match self.arguments.as_deref().map(str::trim) {
             None | Some("" | "null") => Ok(Object::new()),
             Some(text) => Object::parse(text.to_owned()).map_err(|_| {
-                self.error(codes::INVALID_ARGUMENTS, "arguments: is not a text with a JSON object in it")
+                self.error(
+                    codes::INVALID_ARGUMENTS,
+                    "`arguments` must be a string that contains a JSON object",
+                )
             }),
         }
     }

@@ -73,11 +73,11 @@ fn missing_and_invalid_members_are_named() {
         let read = read.map_or_else(|error| error.to_string(), |record| format!("{record:?}"));
         assert!(read.starts_with(expected), "{text}: {read}");
     }
-    check::<ToolInvokeRequest>(r#"{"toolName": "t"}"#, "toolCallId: is missing");
-    check::<ToolInvokeRequest>(r#"{"toolCallId": null, "toolName": "t"}"#, "toolCallId: is missing");
+    check::<ToolInvokeRequest>(r#"{"toolName": "t"}"#, "`toolCallId` is required");
+    check::<ToolInvokeRequest>(r#"{"toolCallId": null, "toolName": "t"}"#, "`toolCallId` is required");
     check::<ToolInvokeRequest>(
         r#"{"toolCallId": "1", "toolName": "t", "arguments": {"a": 1}}"#,
-        "arguments: is not a text",
+        "`arguments` must be a string",
     );
     check::<ToolInvokeRequest>(
         r#"{"toolCallId": "1", "toolName": "t", "arguments": "{}", "Arguments": null}"#,
@@ -90,14 +90,14 @@ fn missing_and_invalid_members_are_named() {
     );
     check::<ToolInvokeResponse>(
         r#"{"toolCallId": "1", "toolName": "t", "isError": "no"}"#,
-        "isError: is neither true nor false",
+        "`isError` must be a boolean",
     );
     check::<ToolInvokeResponse>(
         r#"{"toolCallId": "1", "toolName": "t", "content": "hunter2"}"#,
         r#"ToolInvokeResponse { tool_call_id: "1", tool_name: "t", is_error: false, .. }"#,
     );
-    check::<ToolError>(r#"{"toolCallId": "1", "toolName": "t"}"#, "code: is missing");
-    check::<ToolRegistration>("{}", "name: is missing");
+    check::<ToolError>(r#"{"toolCallId": "1", "toolName": "t"}"#, "`code` is required");
+    check::<ToolRegistration>("{}", "`name` is required");
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn arguments_must_be_the_text_of_an_object() {
     check(Some("null"), "{}");
     check(Some("{}"), "{}");
     check(Some(r#"{"a": 12345678901234567890123}"#), r#"{"a":12345678901234567890123}"#);
-    let refused = "invalid_arguments arguments: is not a text with a JSON object in it";
+    let refused = "invalid_arguments `arguments` must be a string that contains a JSON object";
     for arguments in ["{", "[1]", "\"x\"", "hunter2", r#"{"a": 1, "a": 2}"#] {
         check(Some(arguments), refused);
     }
@@ -310,6 +310,6 @@ async fn gateway_executor_calls_tools() {
     check("greet", Some(r#"{"name": "Ada"}"#), "Hello, Ada, of k7.").await;
     check("greet", Some(r#"{"name": ""}"#), "Error: nobody to greet").await;
     check("greet", None, r#"Error: Invalid arguments: "name" is a required property"#).await;
-    check("greet", Some("Ada"), "Error: arguments: is not a text with a JSON object in it").await;
+    check("greet", Some("Ada"), "Error: `arguments` must be a string that contains a JSON object").await;
     check("leave", Some("{}"), "Error: Tool 'leave' is not registered.").await;
 }

@@ -83,13 +83,13 @@ pub struct ToolError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadRecord {
     /// A required member is missing.
-    #[error("{0}: is missing")]
+    #[error("`{0}` is required")]
     Missing(&'static str),
-    /// The member is not a text.
-    #[error("{0}: is not a text")]
+    /// The member is not a string.
+    #[error("`{0}` must be a string")]
     NotText(&'static str),
     /// The member is not a boolean.
-    #[error("{0}: is neither true nor false")]
+    #[error("`{0}` must be a boolean")]
     NotFlag(&'static str),
 }
 

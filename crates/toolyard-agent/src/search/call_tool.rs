@@ -64,7 +64,7 @@ const MAX_MEMBER_LENGTH: usize = 64;
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CallToolError {
     #[error(
-        "name: is missing. Give the name of a tool as search_tools shows it, and its parameters in `arguments`."
+        "`name` is required. Give the name of a tool as search_tools shows it, and its parameters in `arguments`."
     )]
     NoName,
     #[error("{0}: unknown parameter. Put the parameters of the tool into `arguments`.")]

@@ -145,7 +145,7 @@ impl DescriptionKeeper {
         let (tools, faults) = (description.operations.len(), description.faults.len());
         tracing::info!(handler = %self.name, tools, faults, "read the description");
         for fault in description.faults.iter().take(MAX_LOGGED_FAULTS) {
-            tracing::warn!(handler = %self.name, place = %fault.location, "a fault in the description: {}", fault.problem);
+            tracing::warn!(handler = %self.name, location = %fault.location, "a fault in the description: {}", fault.problem);
         }
         let tools = description.operations.iter();
         let tools =

@@ -105,18 +105,18 @@ impl Drop for PodDeletion {
 
 async fn delete_with_retries(pods: Api<Pod>, pending: PendingDeletion) {
     let (pods, name) = (&pods, &*pending.name);
-    let mut trouble = match delete(pods, name).await {
+    let mut failure = match delete(pods, name).await {
         Ok(()) => return,
-        Err(trouble) => trouble,
+        Err(failure) => failure,
     };
     for seconds in RETRY_DELAYS {
         sleep(Duration::from_secs(seconds)).await;
         match delete(pods, name).await {
             Ok(()) => return,
-            Err(error) => trouble = error,
+            Err(error) => failure = error,
         }
     }
-    tracing::warn!(pod = name, error = trouble, "cannot delete the pod of a script");
+    tracing::warn!(pod = name, error = failure, "cannot delete the pod of a script");
 }
 
 /// Deletes a pod. A missing pod counts as deleted.

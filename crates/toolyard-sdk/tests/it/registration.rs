@@ -99,7 +99,7 @@ fn invalid_prompt_or_resource_is_refused() {
         |uri: &str| server().resource_template(ResourceTemplate::new(uri, "r"), |uri: ResourceUri| uri.0);
     check(
         template("x://{a"),
-        "invalid definition of the resource template \"x://{a\": \"x://{a\" is no URI template: a brace is not closed",
+        "invalid definition of the resource template \"x://{a\": \"x://{a\" is not a valid URI template: a brace is not closed",
     );
     let none = |_: String| -> [&str; 0] { [] };
     check(

@@ -162,11 +162,11 @@ impl KeyCache {
         let marker = self.marker.clone();
         let set = spawn_blocking(move || marker.set().map(|file| file.map(Path::to_owned))).await;
         match set.map_err(io::Error::other).and_then(|set| set) {
-            Ok(Some(file)) => tracing::info!(file = %file.display(), "recorded that there are keys"),
+            Ok(Some(file)) => tracing::info!(file = %file.display(), "wrote the marker of keys"),
             Ok(None) => {}
             Err(error) => tracing::warn!(
                 error = &error as &dyn std::error::Error,
-                "cannot record that there are keys: if the store is lost, the next start does not require them"
+                "cannot write the marker of keys: if the store is lost, the next start does not require them"
             ),
         }
     }

@@ -205,7 +205,7 @@ impl LossReporter {
         *last_report = Some((Instant::now(), lost));
         let error = error
             .map_or_else(|| "more spans than the collector accepts".to_owned(), |error| error.to_string());
-        tracing::warn!(lost, error, "telemetry is lost");
+        tracing::warn!(lost, error, "dropped telemetry");
     }
 }
 

@@ -103,7 +103,7 @@ async fn unadvertised_tool_is_found_and_called() {
     all call_tool {"name":"call_tool","arguments":{"name":"add"}}
       name: is call_tool itself. Give the name of the tool that you want.
     all call_tool {}
-      name: is missing. Give the name of a tool as search_tools shows it, and its parameters in `arguments`.
+      `name` is required. Give the name of a tool as search_tools shows it, and its parameters in `arguments`.
     web search_tools {"query":"add"}
       {"tools":[],"note":"No tool matches. Use other words: the usual name of the thing, or what is done to it."}
     web call_tool {"name":"add","arguments":{"a":1}}

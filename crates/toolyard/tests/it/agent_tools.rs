@@ -136,7 +136,7 @@ fn working_memory() {
     call save_to_working_memory {"key": "", "data": "x"}
       => failed key: is empty, where a name such as `notes` is expected
     call save_to_working_memory {"key": "a", "data": "x", "ttl_minutes": 0}
-      => failed ttl_minutes: is not more than 0
+      => failed `ttl_minutes` must be positive
     call save_to_working_memory {"data": "x"}
       => failed Invalid arguments: "key" is a required property
     call get_from_working_memory {"key": 7}

@@ -88,7 +88,7 @@ fn search_tools_seen_by_python() {
     "call_tool" {"name":"call_tool","arguments":{}}
       name: is call_tool itself. Give the name of the tool that you want.
     "call_tool" {"arguments":{}}
-      name: is missing. Give the name of a tool as search_tools shows it, and its parameters in `arguments`.
+      `name` is required. Give the name of a tool as search_tools shows it, and its parameters in `arguments`.
     "pid" {}
       NUMBER
     "#);

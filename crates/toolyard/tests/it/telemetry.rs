@@ -224,11 +224,11 @@ fn unreachable_collector_is_logged_once() {
     for _ in 0..10 {
         call_of_a_trace(&gateway);
     }
-    gateway.process.stderr.wait_for("the loss", |text| text.contains("telemetry is lost").then_some(()));
+    gateway.process.stderr.wait_for("the loss", |text| text.contains("dropped telemetry").then_some(()));
     gateway.process.signal(Signal::TERM);
     assert!(gateway.process.wait().success());
     let log = gateway.process.stderr.text();
-    assert_eq!(log.matches("telemetry is lost").count(), 1, "{log}");
+    assert_eq!(log.matches("dropped telemetry").count(), 1, "{log}");
     assert!(!log.contains("opentelemetry"), "{log}");
 }
 

@@ -12,7 +12,7 @@ use crate::memory::error::MemoryError;
 pub(super) struct SaveMemoryArgs {
     /// Name, such as "customer-list"; kept in your own namespace
     pub(super) key: String,
-    /// The text to keep; anything else than a text is kept as JSON
+    /// The text to save; other values are saved as JSON
     pub(super) data: SavedData,
     /// Time to keep it, in minutes; 5 if left out
     #[serde(default)]
@@ -97,7 +97,7 @@ impl JsonSchema for SavedData {
 
 /// Tags in one text, separated by commas, or as a list.
 #[derive(Debug, Default, Deserialize)]
-#[serde(untagged, expecting = "expected a text or a list of texts")]
+#[serde(untagged, expecting = "expected a string or an array of strings")]
 pub(crate) enum TagList {
     #[default]
     None,
@@ -142,7 +142,7 @@ pub(super) fn ttl(minutes: Option<f64>) -> Result<Option<Duration>, MemoryError>
     match minutes {
         None => Ok(None),
         Some(minutes) if minutes > 0.0 => Ok(Some(Duration::from_secs_f64(minutes.min(MAX_MINUTES) * 60.0))),
-        Some(_) => Err(MemoryError::BadKey("ttl_minutes: is not more than 0")),
+        Some(_) => Err(MemoryError::BadKey("`ttl_minutes` must be positive")),
     }
 }
 
