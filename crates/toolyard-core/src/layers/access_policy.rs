@@ -6,7 +6,7 @@ use super::{CallResult, Layer, NextLayer};
 use crate::call::{Call, CallTarget};
 
 /// Refuses callers whose quota or rate is used up. Entries that do not exist for a caller are refused before: see
-/// [`Registry::seen_by`](crate::Registry::seen_by).
+/// [`Registry::view_for`](crate::Registry::view_for).
 pub struct AccessPolicy;
 
 impl Layer for AccessPolicy {
