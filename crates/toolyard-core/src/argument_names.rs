@@ -96,12 +96,16 @@ impl<'s> NameSurvey<'s> {
             shared: BTreeSet::new(),
             visited: HashSet::new(),
         };
-        survey.add(root, false);
+        // A list instead of recursion: a chain of references can be longer than the stack is deep.
+        let mut pending = vec![(root, false)];
+        while let Some((schema, is_shared)) = pending.pop() {
+            survey.add(schema, is_shared, &mut pending);
+        }
         survey
     }
 
-    /// Adds the names of a schema for the arguments themselves.
-    fn add(&mut self, schema: &'s Value, is_shared: bool) {
+    /// Adds the names of a schema for the arguments themselves, and lists the schemas that it applies to them as well.
+    fn add(&mut self, schema: &'s Value, is_shared: bool, pending: &mut Vec<(&'s Value, bool)>) {
         let members = |keyword: &str| schema[keyword].as_object().into_iter().flatten();
         for (name, _) in members("properties") {
             if !is_shared {
@@ -120,14 +124,12 @@ impl<'s> NameSurvey<'s> {
         let combined = COMBINING.iter().flat_map(|keyword| schema[*keyword].as_array()).flatten();
         let conditional = CONDITIONAL.iter().filter_map(|keyword| schema.get(*keyword));
         let dependent = members("dependentSchemas").map(|(_, schema)| schema);
-        for schema in combined.chain(conditional).chain(dependent) {
-            self.add(schema, is_shared);
-        }
+        pending.extend(combined.chain(conditional).chain(dependent).map(|schema| (schema, is_shared)));
         let pointer = schema["$ref"].as_str().and_then(|reference| reference.strip_prefix('#'));
         if let Some(pointer) = pointer.filter(|pointer| self.visited.insert(pointer))
             && let Some(target) = self.root.pointer(pointer)
         {
-            self.add(target, true);
+            pending.push((target, true));
         }
     }
 
@@ -371,6 +373,18 @@ mod tests {
         check(r#"{"properties":{"a":{"properties":{"$b":{}}}}}"#, 0);
         check("true", 0);
         check(r##"{"properties":{"$a":{}},"$ref":"#/$defs/x","$defs":{"x":{"required":["$a"]}}}"##, 1);
+    }
+
+    #[test]
+    fn long_chain_of_references_is_surveyed() {
+        const LINKS: usize = 100_000;
+        let definitions = (0..LINKS)
+            .map(|link| (link.to_string(), serde_json::json!({"$ref": format!("#/$defs/{}", link + 1)})));
+        let mut definitions: serde_json::Map<_, _> = definitions.collect();
+        definitions.insert(LINKS.to_string(), serde_json::json!({"properties": {"$b": {}}}));
+        let schema = serde_json::json!({"properties": {"$a": {}}, "$ref": "#/$defs/0", "$defs": definitions});
+        let names = ArgumentNames::of(&schema);
+        assert_eq!((names.published("$a"), names.published("$b")), ("a", "$b"));
     }
 
     #[test]

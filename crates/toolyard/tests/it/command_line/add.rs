@@ -227,10 +227,10 @@ fn description_from_url_as_json() {
 #[test]
 fn refusals() {
     let folder = ManifestDir::new();
-    let check = |args: &[&str], code: i32, said: &str| {
+    let check = |args: &[&str], code: i32, message: &str| {
         let ended = folder.add(args);
         assert_eq!(ended.code, code, "{ended}");
-        assert!(ended.stderr.contains(said), "{ended}");
+        assert!(ended.stderr.contains(message), "{ended}");
     };
     check(&["shop.yaml"], 2, "confirmation needed, but there is no terminal");
     check(&["absent.yaml"], 2, "cannot read the description: absent.yaml: No such file");
@@ -241,7 +241,8 @@ fn refusals() {
     check(&["shop.yaml", "-f", "."], 2, "cannot add a handler to `.`");
     check(&["http://127.0.0.1:1/shop.yaml"], 1, "http://127.0.0.1:1/shop.yaml: cannot connect");
     check(&[&serve(404, "").url("/shop.yaml")], 1, "/shop.yaml: HTTP status 404 Not Found");
-    check(&[&serve(200, "<html>").url("/shop.yaml")], 2, "not a service description");
+    check(&[&serve(200, "<html>").url("/shop.yaml")], 2, "an HTML page instead of a service description");
+    check(&[&serve(200, "{}").url("/shop.yaml")], 2, "not a service description");
     assert_eq!(folder.read("tools.yaml"), None);
 
     fs::write(folder.path().join("tools.yaml"), "kind: ToolRegistr\n").unwrap();
