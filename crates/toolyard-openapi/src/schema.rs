@@ -12,6 +12,7 @@ mod prune;
 #[cfg(test)]
 mod tests;
 
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value, json};
@@ -53,6 +54,29 @@ pub(crate) struct SchemaRegistry<'d> {
     names: HashSet<String>,
     /// True if inline objects become definitions as well, so that they can be pruned one by one.
     hoists: bool,
+    searches: SearchBudget,
+}
+
+/// Steps that are left for searches through the alternatives of a description. Schemas that lead to each other many
+/// times over would need exponentially many.
+struct SearchBudget(Cell<usize>);
+
+impl SearchBudget {
+    /// More than all searches of the largest known descriptions need.
+    const STEPS: usize = 50_000;
+
+    /// Takes a step. Returns false once there are none left.
+    fn step(&self) -> bool {
+        let left = self.0.get();
+        self.0.set(left.saturating_sub(1));
+        left > 0
+    }
+}
+
+impl Default for SearchBudget {
+    fn default() -> Self {
+        Self(Cell::new(Self::STEPS))
+    }
 }
 
 /// A schema with its own definition.
@@ -95,6 +119,7 @@ impl<'d> SchemaRegistry<'d> {
             by_identity: HashMap::new(),
             names: HashSet::new(),
             hoists: false,
+            searches: SearchBudget::default(),
         }
     }
 

@@ -42,7 +42,7 @@ impl<'d> SchemaWriter<'_, 'd> {
             return ("anyOf", at.items().map(|branch| self.schema(branch, false)).collect());
         }
         let discriminator = flat.keyword("discriminator");
-        let constraint = |branch| BranchConstraint::of(self.schemas.files, discriminator?, branch);
+        let constraint = |branch| BranchConstraint::of(self.schemas, discriminator?, branch);
         let mut branches: Vec<Branch<'d>> =
             at.items().map(|at| Branch { at, constraint: constraint(at) }).collect();
         let is_any = keyword == "oneOf" && self.schemas.merge_alike(&mut branches);
@@ -86,7 +86,7 @@ impl<'d> SchemaRegistry<'d> {
         self.visible_properties(&flat).len() < flat.properties.len()
     }
 
-    /// True if two schemas accept the same values.
+    /// True if two schemas accept the same values. False also if the budget of searches is used up.
     fn is_alike(&self, one: NodeRef<'d>, other: NodeRef<'d>, ignored: Ignored, depth: usize) -> bool {
         let (one, other) = match (self.files.resolve(one), self.files.resolve(other)) {
             (Some(one), Some(other)) => (one, other),
@@ -95,6 +95,9 @@ impl<'d> SchemaRegistry<'d> {
         };
         if one.identity() == other.identity() {
             return true;
+        }
+        if !self.searches.step() {
+            return false;
         }
         if depth == 0 || !one.node.is_object() || !other.node.is_object() {
             return one.file == other.file && one.node == other.node;

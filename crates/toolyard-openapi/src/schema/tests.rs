@@ -299,3 +299,31 @@ fn merging_is_limited() {
     assert!(!is_merged(&[("a", 1500), ("b", 1500)], 0), "too many properties");
     assert!(!is_merged(&[("a", 100)], 2_000_000 - 50), "too many in all objects together");
 }
+
+/// Schemas that lead to each other many times over: the searches have a budget.
+#[test]
+fn searches_of_recursive_alternatives_end() {
+    let check = |root: &str, others: &str| {
+        let document = format!("root: {{oneOf: [{root}]}}\n{others}");
+        let files = [("/openapi.yaml", SpecNode::parse(&document).unwrap())];
+        let files = SpecFiles::new(&files);
+        let mut schemas = SchemaRegistry::new(&files, SchemaDialect::New, SchemaDirection::Request);
+        let value = schemas.write(files.root().get("root").unwrap(), true, &mut RootSchema::default());
+        assert!(value["oneOf"].is_array(), "{value}");
+    };
+    let discriminator = "discriminator: {propertyName: kind}";
+    let branches = vec!["{$ref: '#/loop'}"; 60].join(", ");
+    let looping = format!("loop: {{{discriminator}, oneOf: [{branches}]}}\n");
+    check(&format!("{{{discriminator}, oneOf: [{{$ref: '#/loop'}}]}}"), &looping);
+
+    // Two schemas that differ in their last part only.
+    let chain = (0..7).flat_map(|at| {
+        ["l", "r"].map(|side| {
+            let members = (0..20).map(|member| format!("p{member}: {{$ref: '#/{side}{}'}}", at + 1));
+            format!("{side}{at}: {{properties: {{{}}}}}\n", members.collect::<Vec<_>>().join(", "))
+        })
+    });
+    let chain: String = chain.collect();
+    let ends = "l7: {properties: {a: {type: string}}}\nr7: {properties: {a: {type: string}}}\n";
+    check("{$ref: '#/l0'}, {$ref: '#/r0'}", &format!("{chain}{ends}"));
+}
