@@ -95,6 +95,10 @@ async fn killed_gateway_or_server_loses_no_acknowledged_write() {
 
     // The store, open all the time, reconnects to its server.
     server.run(&[]);
+    // Each pooled connection may notice only at its next request that its server was replaced.
+    for key in &keys {
+        while store.get(SPACE, key).await.is_err() {}
+    }
     child::assert_stored(&*store, &keys).await;
 }
 
