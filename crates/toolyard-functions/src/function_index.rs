@@ -201,7 +201,7 @@ impl IndexSnapshot {
             if let Err(why) = &record
                 && before.is_none_or(|before| before.record.as_ref().err() != Some(why))
             {
-                tracing::error!(function = id, %why, "unusable function");
+                tracing::error!(function = id, reason = %why, "unusable function");
             }
             let function = IndexedFunction::new(&id, record, before.map(|before| &**before));
             (id, Arc::new(function))

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use toolyard_core::secrets::REDACTED;
 use toolyard_core::{CallOutput, ErrorCode, Json, Object, ToolError};
 
-use super::mapping::JmespathMapping;
+use super::mapping::JmesPathMapping;
 
 /// Conversion of a tool's responses to results.
 #[derive(Clone, Default)]
@@ -13,7 +13,7 @@ pub struct ResponseConversion {
     /// Members of a response that are redacted.
     pub redact: Vec<String>,
     /// Mapping that converts a response to the result.
-    pub mapping: Option<JmespathMapping>,
+    pub mapping: Option<JmesPathMapping>,
     /// True if the tool publishes an output schema, and so promises structured content.
     pub promises_structure: bool,
 }

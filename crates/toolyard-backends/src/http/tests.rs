@@ -278,6 +278,6 @@ fn error_results_have_an_excerpt_of_the_body() {
     check(&redact, 400, r#"{"token":"s3cret""#, true, "HTTP 400 Bad Request");
 }
 
-fn mapping(expression: &str) -> mapping::JmespathMapping {
-    mapping::JmespathMapping::new(jmespath::compile(expression).unwrap(), 1 << 20)
+fn mapping(expression: &str) -> mapping::JmesPathMapping {
+    mapping::JmesPathMapping::new(jmespath::compile(expression).unwrap(), 1 << 20)
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use toolyard_backends::delivery::{RequestDelivery, ResendPolicy};
-use toolyard_backends::http::mapping::JmespathMapping;
+use toolyard_backends::http::mapping::JmesPathMapping;
 use toolyard_backends::http::request::HttpRequestPlan;
 use toolyard_backends::http::response::ResponseConversion;
 use toolyard_backends::http::target::RequestTarget;
@@ -74,6 +74,6 @@ fn plan(handler: &HttpHandler, mapped_bytes: usize) -> HttpRequestPlan {
     }
 }
 
-fn mapping(declared: &manifest::JmesPathMapping, most_bytes: usize) -> JmespathMapping {
-    JmespathMapping::new(declared.expression().clone(), most_bytes)
+fn mapping(declared: &manifest::JmesPathExpression, most_bytes: usize) -> JmesPathMapping {
+    JmesPathMapping::new(declared.expression().clone(), most_bytes)
 }

@@ -92,7 +92,7 @@ pub enum KeyVerdict {
     Granted(AuthenticatedCaller),
     /// The key is missing or invalid.
     Denied,
-    /// Unknown, because the store has this trouble.
+    /// Unknown, because the store fails with an error of this kind.
     Unavailable(StoreErrorKind),
 }
 
@@ -231,7 +231,7 @@ impl KeyCache {
             }
             if let Err(error) = self.refresh().await {
                 tracing::debug!(error = &error as &dyn std::error::Error, "cannot read the keys");
-                return KeyVerdict::Unavailable(error.trouble);
+                return KeyVerdict::Unavailable(error.kind);
             }
         }
         let cached = self.cached();

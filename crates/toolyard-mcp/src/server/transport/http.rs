@@ -31,7 +31,7 @@ use crate::server::methods::admit;
 use crate::server::notify::notification_sink::NotificationSink;
 use crate::server::session::owner::{SessionOwner, owner_of_request};
 use crate::server::session::{LegacySession, SessionLimits, SessionTable};
-use crate::server::tasks::forward::{forward, is_forwarded};
+use crate::server::tasks::gateway_relay::{is_relayed, relay_request};
 use crate::server::{HttpPrincipal, McpFrontend, McpRequest, RequestContext, modern};
 use crate::wire::error::INVALID_REQUEST;
 use crate::wire::headers::{LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID};
@@ -157,7 +157,7 @@ impl HttpFrontend {
         }
     }
 
-    /// Handles a JSON-RPC request. `text` is its unparsed message, for forwarding.
+    /// Handles a JSON-RPC request. `text` is its unparsed message, for relaying.
     async fn handle_request(&self, parts: &Arc<Parts>, request: McpRequest, text: Bytes) -> Response {
         match era_of(&parts.headers) {
             // The body decides; the header has to agree, which is checked later.
@@ -197,10 +197,10 @@ impl HttpFrontend {
             Ok(capabilities) => capabilities,
             Err(error) => return error_response(StatusCode::BAD_REQUEST, Some(&request.id), error),
         };
-        if let Some(gateways) = self.options.gateway_client.as_ref().filter(|_| !is_forwarded(&parts.headers))
+        if let Some(gateways) = self.options.gateway_client.as_ref().filter(|_| !is_relayed(&parts.headers))
             && let Some(address) = self.frontend.other_gateway(&request, &caller)
         {
-            return forward(gateways, &address, parts, &request.id, text).await;
+            return relay_request(gateways, &address, parts, &request.id, text).await;
         }
         let (sink, messages) = self.notification_sink(&request.meta, &parts.headers);
         let (client, questions) = RequestClient::modern(capabilities, sink, self.frontend.limits.ask_timeout);
@@ -209,12 +209,12 @@ impl HttpFrontend {
             RequestContext { era: ProtocolEra::Modern, caller, origin, client, peer: None, questions };
         let (id, frontend) = (request.id.clone(), self.frontend.clone());
         if request.method == method::LISTEN {
-            // A gateway outside a cluster has no remote tasks; a forwarding gateway collects them itself.
-            let elsewhere =
-                match self.options.gateway_client.as_ref().filter(|_| !is_forwarded(&parts.headers)) {
-                    Some(gateways) => frontend.remote_tasks(gateways, parts, &request, &sender.caller).await,
-                    None => Vec::new(),
-                };
+            // A gateway outside a cluster has no remote tasks; a relaying gateway collects them itself.
+            let elsewhere = match self.options.gateway_client.as_ref().filter(|_| !is_relayed(&parts.headers))
+            {
+                Some(gateways) => frontend.remote_tasks(gateways, parts, &request, &sender.caller).await,
+                None => Vec::new(),
+            };
             return match frontend.listen(id.clone(), &request.params, &sender, elsewhere) {
                 Ok(messages) => reply::event_stream(messages.map(sse_event)),
                 Err(error) => error_response(modern::error_status(&error), Some(&id), error),
