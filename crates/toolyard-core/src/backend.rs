@@ -54,6 +54,12 @@ pub trait Backend: Send + Sync {
     /// Lists the catalog again, and reconnects now if there is no connection.
     fn refresh(&self) {}
 
+    /// Returns the number of notifications of the server so far that were dropped, because they name no request and
+    /// calls of several clients were running, or none.
+    fn dropped_notices(&self) -> u64 {
+        0
+    }
+
     /// Closes connections in the order that peers expect. No call is running any more. Dropping a backend without this
     /// closes the same connections at once.
     fn stop(&self) -> BoxFuture<'_, ()> {
@@ -102,6 +108,11 @@ pub trait BackendWrapper: Send + Sync {
         self.inner().refresh();
     }
 
+    /// See [`Backend::dropped_notices`].
+    fn dropped_notices(&self) -> u64 {
+        self.inner().dropped_notices()
+    }
+
     /// See [`Backend::stop`].
     fn stop(&self) -> BoxFuture<'_, ()> {
         self.inner().stop()
@@ -137,6 +148,10 @@ impl<W: BackendWrapper> Backend for W {
 
     fn refresh(&self) {
         BackendWrapper::refresh(self);
+    }
+
+    fn dropped_notices(&self) -> u64 {
+        BackendWrapper::dropped_notices(self)
     }
 
     fn stop(&self) -> BoxFuture<'_, ()> {

@@ -135,20 +135,35 @@ impl<W: ClientWrapper> Client for W {
     }
 }
 
-/// A notification of a running call, with its parameters as they arrived.
+/// A notification of a running call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClientNotification {
     /// Progress of the work. The frontend of the call sets the token.
-    Progress(Object),
+    Progress(NotificationBody),
     /// A log message.
-    Log(Object),
+    Log(NotificationBody),
     /// A notification that only the server and the client understand.
     Other {
         /// Method of the notification.
         method: Arc<str>,
-        /// Parameters of the notification.
-        params: Object,
+        /// Content of the notification.
+        body: NotificationBody,
     },
+}
+
+/// The content of a notification as it arrived.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NotificationBody {
+    /// Parameters of the notification.
+    pub params: Object,
+    /// Members beside the parameters that MCP does not define.
+    pub envelope: Object,
+}
+
+impl From<Object> for NotificationBody {
+    fn from(params: Object) -> Self {
+        Self { params, envelope: Object::new() }
+    }
 }
 
 /// The kinds of requests to clients.

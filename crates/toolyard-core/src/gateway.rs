@@ -90,8 +90,14 @@ impl Gateway {
             entry.inspect_err(|error| self.layers.iter().for_each(|layer| layer.unknown(&call, error)))?;
         let limit = Instant::now().checked_add(entry.handler.limits.timeout);
         call.deadline = [call.deadline, limit].into_iter().flatten().min();
-        let answer = contained(&entry, NextLayer::new(&self.layers, &entry).run(call)).await?;
-        Ok(owned(answer, &entry))
+        let ends_at_limit = call.deadline == limit;
+        match contained(&entry, NextLayer::new(&self.layers, &entry).run(call)).await {
+            Ok(answer) => Ok(owned(answer, &entry)),
+            Err(error) if ends_at_limit && limit.is_some_and(|limit| limit <= Instant::now()) => {
+                Err(error.timed_out_after(entry.handler.limits.timeout))
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Finds the entry of a call. A call that stands for another becomes that one, so that every layer applies to the

@@ -64,9 +64,9 @@ pub use cache::{CacheHint, CacheScope};
 pub use call::{Call, CallTarget, Caller, CompletionReference, TaskAction, TaskReference};
 pub use client::{
     Client, ClientNotification, ClientWrapper, InputRequest, InputRequestError, InputRequestKind, LogLevel,
-    NoClient,
+    NoClient, NotificationBody,
 };
-pub use error::{ErrorCode, ToolError};
+pub use error::{ErrorCode, ToolError, timed_out_after};
 pub use exchange::{FunctionStatus, MessageExchange};
 pub use function::FunctionLookup;
 pub use gateway::{Gateway, Observers};

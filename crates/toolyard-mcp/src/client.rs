@@ -30,7 +30,7 @@ mod server_requests;
 mod tasks;
 mod transport;
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -114,6 +114,8 @@ pub struct ClientOptions {
     pub budget: ByteBudget,
     /// Secrets that are redacted in the log and in connection errors.
     pub secrets: SecretRedactor,
+    /// Counts notifications of the server that are certain to belong to no single client.
+    pub dropped_notices: Arc<AtomicU64>,
 }
 
 /// An upstream MCP server as a backend.
@@ -298,6 +300,10 @@ impl Backend for McpBackend {
 
     fn refresh(&self) {
         self.refresh.notify_one();
+    }
+
+    fn dropped_notices(&self) -> u64 {
+        self.connector.options().dropped_notices.load(Ordering::Relaxed)
     }
 
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Outcome, ToolError>> {

@@ -13,6 +13,7 @@ use toolyard_core::timestamp::iso_8601;
 use toolyard_core::{BackendPhase, Gateway, Registry};
 use toolyard_process::{ProcessInfo, ProcessTable};
 
+use crate::dropped_notices::dropped_notices;
 use crate::fleet::definitions::DefinitionDigest;
 use crate::fleet::{DefinitionChange, HandlerOrigin, HandlerStatus, ServedDefinition};
 use crate::keys::AuthenticatedCaller;
@@ -132,6 +133,14 @@ struct HandlerStatusReport {
     /// Number of tools with arguments whose names the interfaces of models refuse.
     #[serde(skip_serializing_if = "is_zero")]
     tools_with_illegal_arguments: usize,
+    /// Number of notifications of the server that belonged to no client for certain.
+    #[serde(skip_serializing_if = "is_none_dropped")]
+    dropped_notifications: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_none_dropped(number: &u64) -> bool {
+    *number == 0
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -269,6 +278,7 @@ impl StatusReporter {
         let mut handlers = Vec::new();
         let mut tools: Vec<_> = registry.callable_entries(EntryKind::Tools).collect();
         tools.sort_by(|one, other| one.name.cmp(&other.name));
+        let dropped = dropped_notices(registry);
         for standing in statuses.iter() {
             let name = standing.declared.name.as_str();
             let endpoint: Arc<str> = standing.declared.endpoint().into();
@@ -282,6 +292,7 @@ impl StatusReporter {
                 unchecked: own().filter_map(|entry| UncheckedToolReport::of(entry)).collect(),
                 tools_with_renamed_arguments: own().filter(|entry| has_renamed_arguments(entry)).count(),
                 tools_with_illegal_arguments: own().filter(|entry| has_illegal_arguments(entry)).count(),
+                dropped_notifications: dropped.get(name).copied().unwrap_or_default(),
                 ..HandlerStatusReport::new(standing, endpoint)
             });
         }
@@ -381,6 +392,7 @@ impl HandlerStatusReport {
             unchecked: Vec::new(),
             tools_with_renamed_arguments: 0,
             tools_with_illegal_arguments: 0,
+            dropped_notifications: 0,
         }
     }
 }

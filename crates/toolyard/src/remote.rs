@@ -154,6 +154,7 @@ impl RemoteGateway {
         let ProcessSettings { limits, timeouts, .. } = ProcessSettings::default();
         let auth = self.auth();
         let options = ClientOptions {
+            dropped_notices: Arc::default(),
             name: "toolyard".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             max_message_bytes: limits.response_bytes,

@@ -94,7 +94,8 @@ fn client_capabilities(client: &dyn Client) -> Json {
 pub(super) fn outcome(answer: UpstreamResult, era: ProtocolEra) -> Result<Outcome, ToolError> {
     let body = answer.map_err(|error| peer_error(&error))?;
     let body = body.to_object().map_err(|error| {
-        ToolError::new(ErrorCode::ExecutionFailed, "The server's result is malformed").caused_by(error)
+        let malformed = ToolError::new(ErrorCode::ExecutionFailed, "The server's result is malformed");
+        malformed.because("the result is not an object with unique members").caused_by(error)
     })?;
     match body.get("resultType").map(Json::to_str) {
         None => Ok(completed(body)),
@@ -104,7 +105,9 @@ pub(super) fn outcome(answer: UpstreamResult, era: ProtocolEra) -> Result<Outcom
         Some(Some(kind)) if kind == "input_required" => Ok(Outcome::NeedsInput(body)),
         Some(Some(kind)) if kind == "task" => Ok(Outcome::Task(body.into())),
         Some(_) => {
-            Err(ToolError::new(ErrorCode::ExecutionFailed, "The server's result is of an unknown type"))
+            let error =
+                ToolError::new(ErrorCode::ExecutionFailed, "The server's result is of an unknown type");
+            Err(error.because("unknown `resultType`"))
         }
     }
 }
@@ -118,12 +121,14 @@ fn peer_error(error: &RpcError) -> ToolError {
     if [error::HEADER_MISMATCH, error::UNSUPPORTED_VERSION].contains(&error.code) {
         // The error is about the gateway's request; the client would take it for an error of its own request.
         return ToolError::new(ErrorCode::ExecutionFailed, "The server refused the gateway's request")
+            .because(format!("error {} of the server", error.code))
             .caused_by(format!("it answered with the error {}", error.code));
     }
     let body = error.body();
     let Some(message) = error_message(body) else {
         // Clients ignore a response with an invalid error and keep waiting.
-        return ToolError::new(ErrorCode::ExecutionFailed, "The server's error is malformed");
+        let error = ToolError::new(ErrorCode::ExecutionFailed, "The server's error is malformed");
+        return error.because("an error without an integer code and a message");
     };
     ToolError::new(ErrorCode::ExecutionFailed, message).from_peer(body.clone())
 }
@@ -170,7 +175,7 @@ impl From<TransportError> for ToolError {
             error,
             TransportError::Unreachable(_) | TransportError::Credentials(_) | TransportError::SessionExpired
         );
-        let error = Self::new(code, message).caused_by(error);
+        let error = Self::new(code, message).because(error.reason()).caused_by(error);
         if is_unsent { error.unsent() } else { error }
     }
 }

@@ -70,6 +70,7 @@ impl Function {
     /// Returns a backend for the function.
     pub(crate) fn serve(self: &Arc<Self>) -> McpBackend {
         let options = ClientOptions {
+            dropped_notices: Arc::default(),
             name: "gateway".into(),
             version: "1".into(),
             max_message_bytes: 100_000,

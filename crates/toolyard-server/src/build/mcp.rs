@@ -90,6 +90,7 @@ impl HandlerBuilder {
     pub(super) fn client_options(&self, secrets: &SecretRedactor) -> ClientOptions {
         let ProcessSettings { limits, timeouts, .. } = &self.process;
         ClientOptions {
+            dropped_notices: Arc::default(),
             name: "toolyard".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             max_message_bytes: limits.response_bytes,

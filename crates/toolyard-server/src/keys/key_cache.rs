@@ -350,7 +350,8 @@ impl CallAllowance for KeyAllowance {
         let Some((amount, rate)) = &self.rate else { return Ok(()) };
         rate.take().map_err(|wait| {
             let message = format!("rate limit of {amount} exceeded: retry in {:.1} s", wait.as_secs_f64());
-            ToolError::new(ErrorCode::RateLimited, message).retry_after(wait)
+            let reason = format!("the key may send {amount}");
+            ToolError::new(ErrorCode::RateLimited, message).because(reason).retry_after(wait)
         })
     }
 

@@ -84,7 +84,7 @@ impl UpstreamConnection {
         let accept =
             |item: &Json| read(item).inspect_err(|problem| self.warn_left_out(kind, "", problem)).ok();
         let list = timeout(LIST_TIMEOUT, self.fetch_list(kind, accept)).await;
-        match list.unwrap_or(Err(ConnectError::Timeout)) {
+        match list.unwrap_or(Err(ConnectError::Timeout(LIST_TIMEOUT))) {
             Ok(list) => (*now, *hint) = (list.items, list.hint),
             Err(ConnectError::Transport(
                 error @ (TransportError::Unreachable(_)

@@ -13,7 +13,7 @@ use crate::client::catalog::expiry::ListExpiry;
 use crate::client::catalog::list_invalidation::ListSet;
 use crate::client::connection::declared_capabilities::DeclaredCapabilities;
 use crate::client::connection::liveness;
-use crate::client::connection::state::{ConnectionState, error_chain};
+use crate::client::connection::state::{ConnectionState, DownReason, error_chain};
 use crate::client::connection::{ConnectError, UpstreamConnection};
 use crate::client::transport::function::FunctionGeneration;
 
@@ -82,7 +82,7 @@ impl ConnectionKeeper {
                                 true => RECONNECT_PAUSE.0,
                                 false => pause_after(since.elapsed(), pause),
                             };
-                            self.handle_loss(pause);
+                            self.handle_loss(pause, &connection);
                             connection.end_process().await;
                         }
                     }
@@ -103,7 +103,8 @@ impl ConnectionKeeper {
 
     async fn connect(&self) -> Result<Arc<UpstreamConnection>, ConnectError> {
         let attempt = timeout(self.connector.options.connect_timeout, self.connect_and_list());
-        let (connection, catalog) = attempt.await.map_err(|_| ConnectError::Timeout)??;
+        let late = |_| ConnectError::Timeout(self.connector.options.connect_timeout);
+        let (connection, catalog) = attempt.await.map_err(late)??;
         let connection = Arc::new(connection);
         let (revision, tools) = (connection.revision(), catalog.tools.len());
         tracing::info!(handler = %self.connector.name, %revision, tools, "connected");
@@ -207,31 +208,35 @@ impl ConnectionKeeper {
     }
 
     /// Handles a lost connection. The tools stay listed, and calls wait during the first short pause.
-    fn handle_loss(&self, pause: Duration) {
+    fn handle_loss(&self, pause: Duration, connection: &UpstreamConnection) {
         tracing::warn!(handler = %self.connector.name, "connection lost");
         match pause == RECONNECT_PAUSE.0 {
             true => drop(self.state.send_replace(ConnectionState::Connecting)),
-            false => self.mark_down("the connection is lost repeatedly".to_owned()),
+            false => {
+                let reason = connection.end_reason();
+                let details = format!("the connection is lost repeatedly: {reason}");
+                self.mark_down(&DownReason { details: details.into(), reason });
+            }
         }
     }
 
     fn handle_connect_error(&self, error: &ConnectError) {
-        let reason = error_chain(error, &self.connector.options.secrets);
-        tracing::warn!(handler = %self.connector.name, reason, "failed to connect");
-        self.mark_down(reason);
+        let reason = DownReason::of(error, &self.connector.options.secrets);
+        tracing::warn!(handler = %self.connector.name, reason = &*reason.details, "failed to connect");
+        self.mark_down(&reason);
     }
 
     /// Marks the server as unavailable: its tools stay listed, and calls fail. A hosted function, which needs no
     /// connection, stays callable.
-    fn mark_down(&self, reason: String) {
+    fn mark_down(&self, reason: &DownReason) {
         self.state.send_if_modified(|state| {
             let stays_up = self.generation.may_change() && state.connection().is_some();
             if !stays_up {
-                *state = ConnectionState::Down(reason.as_str().into());
+                *state = ConnectionState::Down(reason.clone());
             }
             !stays_up
         });
-        let phase = BackendPhase::Unavailable { reason };
+        let phase = BackendPhase::Unavailable { reason: reason.details.to_string() };
         let catalog = Catalog { phase, protocol: None, ..Catalog::clone(&self.catalog.borrow()) };
         self.catalog.send_replace(Arc::new(catalog));
     }

@@ -36,6 +36,11 @@ impl UpstreamConnector {
         }
     }
 
+    /// Returns the settings of the server.
+    pub(in crate::client) fn options(&self) -> &ClientOptions {
+        &self.options
+    }
+
     /// True if the server is reached over HTTP.
     pub(super) const fn is_remote(&self) -> bool {
         matches!(self.endpoint, ServerEndpoint::Http(_))
@@ -67,8 +72,8 @@ impl UpstreamConnector {
         let known_era = self.is_legacy.load(Ordering::Relaxed).then_some(ProtocolEra::Legacy);
         let open =
             UpstreamConnection::connect(&self.name, &self.endpoint, &self.options, declared, known_era);
-        let connection =
-            timeout(self.options.connect_timeout, open).await.unwrap_or(Err(ConnectError::Timeout));
+        let connection = timeout(self.options.connect_timeout, open).await;
+        let connection = connection.unwrap_or(Err(ConnectError::Timeout(self.options.connect_timeout)));
         let is_legacy =
             connection.as_ref().is_ok_and(|connection| connection.revision().era() == ProtocolEra::Legacy);
         self.is_legacy.store(is_legacy, Ordering::Relaxed);

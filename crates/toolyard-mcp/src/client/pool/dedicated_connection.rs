@@ -9,7 +9,7 @@ use super::connector::UpstreamConnector;
 use crate::client::connection::UpstreamConnection;
 use crate::client::connection::declared_capabilities::DeclaredCapabilities;
 use crate::client::connection::liveness;
-use crate::client::connection::state::{ConnectionState, error_chain, wait_connected};
+use crate::client::connection::state::{ConnectionState, DownReason, wait_connected};
 
 /// The owner of a dedicated connection, and the capabilities that it declares. A client with other capabilities needs
 /// another connection.
@@ -109,13 +109,13 @@ impl DedicatedConnection {
                 return;
             }
         };
-        let mark_down = |reason: &str| drop(self.state.send_replace(ConnectionState::Down(reason.into())));
+        let mark_down = |reason: DownReason| drop(self.state.send_replace(ConnectionState::Down(reason)));
         let connection = match connected {
             Ok(connection) => Arc::new(connection),
             Err(error) => {
-                let reason = error_chain(&error, &connector.options.secrets);
-                tracing::warn!(handler = %connector.name, reason, "could not open a dedicated connection");
-                mark_down(&reason);
+                let reason = DownReason::of(&error, &connector.options.secrets);
+                tracing::warn!(handler = %connector.name, reason = &*reason.details, "could not open a dedicated connection");
+                mark_down(reason);
                 on_close();
                 return;
             }
@@ -133,7 +133,8 @@ impl DedicatedConnection {
             () = self.closing.notified() => {}
         }
         on_close();
-        mark_down("the dedicated connection was closed");
+        let details = "the dedicated connection was closed";
+        mark_down(DownReason { details: details.into(), reason: "connection closed".into() });
         connection.close().await;
     }
 }

@@ -208,19 +208,19 @@ impl Client for RequestClient {
         let is_url_completion = matches!(&notice, ClientNotification::Other { method, .. } if **method == *method::ELICIT_COMPLETE);
         match (&notice, &self.channel) {
             // The request is done, and the server continues to log for the same client.
-            (ClientNotification::Log(params), AskChannel::OutboundRequests(peer))
+            (ClientNotification::Log(body), AskChannel::OutboundRequests(peer))
                 if sink.messages().is_none() =>
             {
-                if is_severe_enough(params, Some(peer.log_level())) {
-                    peer.notify(message::notification(method::LOG, params));
+                if is_severe_enough(&body.params, Some(peer.log_level())) {
+                    peer.notify(message::notification_with(method::LOG, body));
                 }
             }
             (_, channel) if is_url_completion && !channel.supports_url_completion() => {}
             // The user may take longer than the request that required the elicitation.
-            (ClientNotification::Other { method, params }, AskChannel::OutboundRequests(peer))
+            (ClientNotification::Other { method, body }, AskChannel::OutboundRequests(peer))
                 if is_url_completion && sink.messages().is_none() =>
             {
-                peer.notify(message::notification(method, params));
+                peer.notify(message::notification_with(method, body));
             }
             _ => sink.notify(notice),
         }

@@ -120,7 +120,7 @@ where
         loop {
             if let Some(event) = self.decoder.next_event().ok()? {
                 return match RpcMessage::parse(event.data) {
-                    Ok(RpcMessage::Notification { method, params }) => Some((method, params)),
+                    Ok(RpcMessage::Notification { method, body }) => Some((method, body.params)),
                     _ => None,
                 };
             }

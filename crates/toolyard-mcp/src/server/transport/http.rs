@@ -21,7 +21,9 @@ use toolyard_net::budget::{ByteBudget, ReclaimBytes};
 use toolyard_net::client::HttpClient;
 use toolyard_net::guard::{self, BrowserGuard};
 
-use super::refusal::{BodyLimits, refuse_http, refuse_request, refuse_unbuffered};
+use super::refusal::{
+    BodyLimits, refuse_http, refuse_malformed, refuse_request, refuse_unbuffered, revision_of, unread_id,
+};
 use super::replay::StreamPurpose;
 use super::reply::{self, HttpReply, empty_response, error_response, respond};
 use super::streams::{ResumeOutcome, SessionStreams, StreamItem, StreamReader};
@@ -149,12 +151,18 @@ impl HttpFrontend {
             Ok(RpcMessage::Request { id, method, params, meta }) => {
                 self.handle_request(parts, McpRequest { id, method, params, meta }, text).await
             }
-            Ok(RpcMessage::Notification { method, params }) => {
-                self.take_notification(parts, &method, &params)
+            Ok(RpcMessage::Notification { method, body }) => {
+                self.take_notification(parts, &method, &body.params)
             }
             Ok(RpcMessage::Response { id, answer }) => self.take_response(parts, id.as_ref(), answer),
-            Err(bad) => error_response(StatusCode::BAD_REQUEST, bad.id.as_ref(), bad.error),
+            Err(bad) => refuse_malformed(&parts.headers, self.revision(parts), bad),
         }
+    }
+
+    /// Returns the revision of the client, if it is known: that of its version header, or of its session.
+    fn revision(&self, parts: &Parts) -> Option<ProtocolRevision> {
+        let session = || Some(self.session(parts).ok()??.peer.revision());
+        revision_of(&parts.headers).or_else(session)
     }
 
     /// Handles a JSON-RPC request. `text` is its unparsed message, for relaying.
@@ -172,7 +180,8 @@ impl HttpFrontend {
     async fn handle_batch(&self, parts: &Arc<Parts>, session: &Arc<LegacySession>, text: Bytes) -> Response {
         let messages = match batch::split(text) {
             Ok(messages) => messages,
-            Err(error) => return error_response(StatusCode::BAD_REQUEST, None, error),
+            // Only clients of 2025-03-26 send batches.
+            Err(error) => return error_response(StatusCode::BAD_REQUEST, Some(&RequestId::null()), error),
         };
         let (queue, notifications) = self.notification_queue(&parts.headers).unzip();
         let sender = batch::BatchContext {
@@ -386,10 +395,11 @@ impl HttpOptions {
     ) -> Result<Bytes, Response> {
         let owned =
             || owner_of_request(parts).map_or_else(|| budget.clone(), |owner| budget.owned_by(&owner));
-        match timeout(self.body_timeout, body::read_with_budget(body, self.max_body_bytes, owned)).await {
+        let read = body::read_request(&parts.headers, body, self.max_body_bytes, owned);
+        match timeout(self.body_timeout, read).await {
             Ok(Ok(text)) => Ok(text),
             Ok(Err(BodyReadError::UsedUp(used_up, ends))) => Err(refuse_unbuffered(used_up, &ends)),
-            Ok(Err(error)) => Err(read_refusal(&error)),
+            Ok(Err(error)) => Err(read_refusal(&parts.headers, &error)),
             Err(_) => Err(empty_response(StatusCode::REQUEST_TIMEOUT)),
         }
     }
@@ -438,14 +448,15 @@ pub(in crate::server) fn accepts_stream(headers: &HeaderMap) -> bool {
     headers.get_all(header::ACCEPT).iter().any(accepts)
 }
 
-fn read_refusal(error: &BodyReadError) -> Response {
+fn read_refusal(headers: &HeaderMap, error: &BodyReadError) -> Response {
     let status = match error {
         BodyReadError::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
         BodyReadError::Broken(_) => StatusCode::BAD_REQUEST,
         BodyReadError::Stalled => StatusCode::REQUEST_TIMEOUT,
         BodyReadError::UsedUp(..) => StatusCode::SERVICE_UNAVAILABLE,
     };
-    error_response(status, None, RpcError::new(INVALID_REQUEST, error.to_string()))
+    let id = unread_id(revision_of(headers));
+    error_response(status, id.as_ref(), RpcError::new(INVALID_REQUEST, error.to_string()))
 }
 
 pub(super) fn session_not_found() -> Response {

@@ -54,6 +54,7 @@ impl AskingBackend {
         let processes = ProcessTable::new(ProcessSpawner::Direct, max_processes);
         let hour = Duration::from_secs(3600);
         let mut options = ClientOptions {
+            dropped_notices: Arc::default(),
             name: "test".to_owned(),
             version: "1".to_owned(),
             max_message_bytes: 1 << 20,
@@ -226,10 +227,10 @@ impl Client for AnsweringClient {
     }
 
     fn notify(&self, notice: ClientNotification) {
-        let (ClientNotification::Progress(params)
-        | ClientNotification::Log(params)
-        | ClientNotification::Other { params, .. }) = notice;
-        self.seen.lock().unwrap().notices.push(params.to_json().as_text().to_owned());
+        let (ClientNotification::Progress(body)
+        | ClientNotification::Log(body)
+        | ClientNotification::Other { body, .. }) = notice;
+        self.seen.lock().unwrap().notices.push(body.params.to_json().as_text().to_owned());
     }
 
     fn ask(&self, ask: InputRequest) -> BoxFuture<'_, Result<Json, InputRequestError>> {
