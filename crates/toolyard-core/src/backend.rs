@@ -178,6 +178,17 @@ pub struct Catalog {
     pub unlisted: bool,
     /// Time for which each list may be cached, if the server states it, in the order of [`EntryKind::ALL`].
     pub hints: [Option<CacheHint>; 4],
+    /// Items of each list that were left out, in the order of [`EntryKind::ALL`].
+    pub left_out: [Vec<LeftOutItem>; 4],
+}
+
+/// An item of a list that cannot be published.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOutItem {
+    /// The server's own name.
+    pub name: Arc<str>,
+    /// Reason, for operators.
+    pub reason: Arc<str>,
 }
 
 /// The state of a backend.

@@ -35,6 +35,11 @@ pub trait Client: Send + Sync + fmt::Debug {
         false
     }
 
+    /// Returns `true` if structured results have to be objects, as in MCP before 2026-07-28.
+    fn expects_objects(&self) -> bool {
+        false
+    }
+
     /// Sends a notification to the client while its call runs. Never waits: if the client is too slow, notifications
     /// are dropped, never the outcome.
     fn notify(&self, notice: ClientNotification);
@@ -83,6 +88,11 @@ pub trait ClientWrapper: Send + Sync + fmt::Debug {
         self.inner().calls_tools()
     }
 
+    /// See [`Client::expects_objects`].
+    fn expects_objects(&self) -> bool {
+        self.inner().expects_objects()
+    }
+
     /// See [`Client::notify`].
     fn notify(&self, notice: ClientNotification) {
         self.inner().notify(notice);
@@ -120,6 +130,10 @@ impl<W: ClientWrapper> Client for W {
 
     fn calls_tools(&self) -> bool {
         ClientWrapper::calls_tools(self)
+    }
+
+    fn expects_objects(&self) -> bool {
+        ClientWrapper::expects_objects(self)
     }
 
     fn notify(&self, notice: ClientNotification) {

@@ -23,6 +23,7 @@ use crate::error::{ErrorCode, ToolError};
 use crate::function;
 use crate::gate::CallGate;
 use crate::json::Json;
+use crate::layers::ResultChecks;
 use crate::names::PrefixPolicy;
 use crate::overrides::{AddedArguments, ChunkingPolicy, Overrides};
 use crate::secrets::SecretRedactor;
@@ -50,6 +51,8 @@ pub struct HandlerEntry {
     pub overrides: Arc<Overrides>,
     /// `true` if arguments whose names the interfaces of models refuse are published under other names.
     pub renames_arguments: bool,
+    /// Checks of the results of its tools.
+    pub result_checks: ResultChecks,
     /// Price of calls without a price of their own. `None`: the price that the backend states.
     pub price: Option<CallPrice>,
     /// Display name, if the manifest has one.
@@ -77,6 +80,7 @@ impl HandlerEntry {
             prefix: PrefixPolicy::default(),
             overrides: Arc::default(),
             renames_arguments: false,
+            result_checks: ResultChecks::None,
             price: None,
             display_name: None,
             description: None,
@@ -136,6 +140,8 @@ pub struct Registry {
     discloses: Option<(Arc<str>, Arc<DisclosurePolicy>)>,
     /// Advertised tools if they differ from all tools, created on first use.
     advertised: OnceLock<Option<EncodedListing>>,
+    /// Advertised tools for clients that expect objects as results, if they differ, created on first use.
+    advertised_objects: OnceLock<Option<EncodedListing>>,
     /// Views for scopes, created on first use.
     views: Mutex<HashMap<AccessScope, Arc<Registry>>>,
 }

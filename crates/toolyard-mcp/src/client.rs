@@ -95,6 +95,8 @@ pub struct ClientOptions {
     pub max_message_bytes: usize,
     /// Maximum number of tools, and of prompts, resources and templates. Further ones are left out.
     pub max_list_items: usize,
+    /// Maximum nesting of a definition, and of the structured content of a result.
+    pub max_depth: usize,
     /// Timeout of connecting, including the first lists.
     pub connect_timeout: Duration,
     /// Timeout of the `server/discover` request that detects the era.
@@ -197,11 +199,13 @@ impl McpBackend {
             Some((lease, dedicated)) => (Some(lease), dedicated),
             None => (None, shared),
         };
+        let levels = convert::message_levels(&call.target);
         let answer = match self.connector.runs_as_task(&call.target) {
             true => Box::pin(connection.invoke_as_task(call)).await,
             false => connection.invoke(target_method(&call.target), call).await.map_err(AttemptError::from),
         };
-        let outcome = answer.and_then(|answer| Ok(convert::outcome(answer, connection.revision().era())?));
+        let (era, max_depth) = (connection.revision().era(), connection.options.max_depth);
+        let outcome = answer.and_then(|answer| Ok(convert::outcome(answer, era, max_depth, levels)?));
         if let Some(lease) = &mut lease {
             // After an error of the transport the server may still be working for this client.
             lease.is_answered = outcome.as_ref().err().is_none_or(AttemptError::is_from_server);

@@ -179,6 +179,7 @@ impl Client {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             max_message_bytes: MESSAGE_BYTES,
             max_list_items: TOOLS,
+            max_depth: toolyard_core::json::DEFAULT_DEPTH,
             connect_timeout: Duration::from_secs(30),
             discover_timeout: Duration::from_secs(10),
             idle_timeout: None,

@@ -159,6 +159,7 @@ impl RemoteGateway {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             max_message_bytes: limits.response_bytes,
             max_list_items: limits.tools_per_handler,
+            max_depth: limits.json_depth,
             connect_timeout: REQUEST_TIMEOUT,
             discover_timeout: timeouts.era_probe,
             idle_timeout: None,

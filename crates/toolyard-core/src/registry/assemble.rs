@@ -75,6 +75,11 @@ impl RegistryBuilder {
         }
         if listed {
             self.remark_missing(handler, catalog);
+            for kind in EntryKind::ALL {
+                for item in &catalog.left_out[kind as usize] {
+                    self.remark(handler, kind, &item.name, NoticeReason::LeftOut(item.reason.clone()));
+                }
+            }
         }
         for prompt in &catalog.prompts {
             let (own, definition) = (&prompt.key, &prompt.definition);

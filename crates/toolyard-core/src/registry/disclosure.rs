@@ -44,6 +44,18 @@ impl Registry {
         self.advertised.get_or_init(|| self.changed(all)).as_ref().unwrap_or(all)
     }
 
+    /// Returns the advertised entries of one kind for clients that [expect objects](crate::Client::expects_objects) as
+    /// structured results: output schemas of other values are wrapped.
+    #[must_use]
+    pub fn advertised_objects(&self, kind: EntryKind) -> &EncodedListing {
+        let advertised = self.advertised(kind);
+        if kind != EntryKind::Tools {
+            return advertised;
+        }
+        let wrapped = || advertised.with_object_results();
+        self.advertised_objects.get_or_init(wrapped).as_ref().unwrap_or(advertised)
+    }
+
     /// Returns the advertised tools if they differ from the full listing.
     fn changed(&self, all: &EncodedListing) -> Option<EncodedListing> {
         let fewer = self.disclosure().and_then(|disclosure| self.fewer(disclosure.show));

@@ -54,6 +54,7 @@ limits:
   queuedCalls: 8
   queuedNotices: 5
   parkedCalls: 16
+  jsonDepth: 600
   tasks: 17
   replayBytes: 2MiB
   listPage: 16
@@ -338,6 +339,7 @@ fn process_with_every_setting() {
             list_page: 16,
             queued_records: 15,
             tools_per_handler: 6,
+            json_depth: 512,
             processes: 9,
             lanes_per_handler: 10,
             process_memory_bytes: Some(
@@ -480,6 +482,7 @@ fn defaults_match_the_documentation() {
             list_page: 1000,
             queued_records: 20000,
             tools_per_handler: 10000,
+            json_depth: 512,
             processes: 256,
             lanes_per_handler: 8,
             process_memory_bytes: None,

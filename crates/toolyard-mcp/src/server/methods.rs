@@ -99,7 +99,7 @@ impl McpFrontend {
     async fn list_page(&self, kind: EntryKind, params: &Object, context: &RequestContext) -> McpAnswer {
         let registry = self.gateway.settled_for(&context.caller).await;
         let ListPage { list, next } =
-            read_page(&registry, kind, self.limits.list_page_size, params.get("cursor"))?;
+            read_page(&registry, (kind, context.era), self.limits.list_page_size, params.get("cursor"))?;
         let next = next.map(|cursor| format!(r#","nextCursor":"{cursor}""#));
         let rest = match context.era {
             ProtocolEra::Legacy => Bytes::from_static(b"}"),

@@ -75,6 +75,7 @@ impl Function {
             version: "1".into(),
             max_message_bytes: 100_000,
             max_list_items: 100,
+            max_depth: 512,
             connect_timeout: Duration::from_secs(30),
             discover_timeout: Duration::from_secs(1),
             idle_timeout: Some(Duration::from_secs(1)),

@@ -25,14 +25,16 @@ impl HandlerBuilder {
         secrets: &SecretRedactor,
     ) -> Arc<dyn Backend> {
         let delivery = self.http_delivery(&http.retry, handler.timeout);
+        let tool = explicit_tool(&http.tool);
+        let form = tool.output_form();
         let options = HttpToolOptions {
-            tool: explicit_tool(&http.tool),
+            tool,
             plan: plan(http, delivery.response_bytes),
             auth: http.auth.as_ref().map(|auth| auth::auth(auth, &self.process, secrets)),
             reading: ResponseConversion {
                 redact: http.redact.clone(),
                 mapping: http.response_mapping.as_ref().map(|it| mapping(it, delivery.response_bytes)),
-                promises_structure: http.tool.output_schema.is_some(),
+                form,
             },
             delivery,
         };

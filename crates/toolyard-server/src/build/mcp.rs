@@ -95,6 +95,7 @@ impl HandlerBuilder {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             max_message_bytes: limits.response_bytes,
             max_list_items: limits.tools_per_handler,
+            max_depth: limits.json_depth,
             connect_timeout: timeouts.connect,
             discover_timeout: timeouts.era_probe,
             idle_timeout: None,

@@ -116,7 +116,7 @@ async fn answers() {
     a result whose type is no string: "error":{"code":-32603,"message":"The server's result is of an unknown type","data":{"code":"execution_failed","reason":"unknown `resultType`","retryable":false}}
     a result and an error: "error":{"code":-32603,"message":"The server's answer is malformed","data":{"code":"execution_failed","reason":"the answer is not an MCP message","retryable":false}}
     neither a result nor an error: "error":{"code":-32603,"message":"The server's answer is malformed","data":{"code":"execution_failed","reason":"the answer is not an MCP message","retryable":false}}
-    an error that is a string: "error":{"code":-32603,"message":"The server's error is malformed","data":{"code":"execution_failed","reason":"an error without an integer code and a message","retryable":false}}
+    an error that is a string: "error":{"code":-32603,"message":"The server's error is malformed","data":{"code":"execution_failed","reason":"the error is not an object with unique members","retryable":false}}
     an error without a code: "error":{"code":-32603,"message":"The server's error is malformed","data":{"code":"execution_failed","reason":"an error without an integer code and a message","retryable":false}}
     an error whose code is a string: "error":{"code":-32603,"message":"The server's error is malformed","data":{"code":"execution_failed","reason":"an error without an integer code and a message","retryable":false}}
     an error without a message: "error":{"code":-32603,"message":"The server's error is malformed","data":{"code":"execution_failed","reason":"an error without an integer code and a message","retryable":false}}

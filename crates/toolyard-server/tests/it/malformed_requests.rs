@@ -116,8 +116,8 @@ async fn invalid_json_is_refused() {
     NaN: 200 {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: expected a value at byte 22"}}
     an unknown escape: 200 {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: an unknown escape at byte 24"}}
     128 levels: 200 {"jsonrpc":"2.0","id":1,"result":{}}
-    129 levels: 200 {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: nested too deeply at byte 180"}}
-    a million brackets: 200 {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: nested too deeply at byte 128"}}
+    129 levels: 200 {"jsonrpc":"2.0","id":1,"result":{}}
+    a million brackets: 200 {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: the text ends where a value is expected at byte 1000000"}}
     "#);
 }
 

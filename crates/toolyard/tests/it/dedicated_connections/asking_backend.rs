@@ -59,6 +59,7 @@ impl AskingBackend {
             version: "1".to_owned(),
             max_message_bytes: 1 << 20,
             max_list_items: 100,
+            max_depth: 512,
             connect_timeout: LIMIT,
             discover_timeout: LIMIT,
             idle_timeout: None,
