@@ -57,6 +57,7 @@ limits:
   toolsPerHandler: 6
   processes: 9
   lanesPerHandler: 10
+  laneListBytes: 3MiB
   processMemoryBytes: 256MiB
   metricLabels: 11
   queuedSpans: 12

@@ -128,6 +128,8 @@ impl HttpTransport {
             method::LOG => client.notify(ClientNotification::Log(params)),
             method::CANCELLED => self.server_requests.handle_cancellation(&params),
             method::ELICIT_COMPLETE => self.server_requests.url_elicitations.complete(params),
+            // Some servers announce what a call has changed on the stream of the call.
+            method if method::is_change(method) => self.signals.handle_notification(method, &params),
             method if method::OWN_NOTIFICATIONS.contains(&method) => {}
             method => client.notify(ClientNotification::Other { method: method.into(), params }),
         }
