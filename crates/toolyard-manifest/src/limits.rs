@@ -121,7 +121,7 @@ section! {
         ///
         /// A toolset that a client enables for itself is some 100 KB; a server must not fill the memory with lists for
         /// each client.
-        pub lane_list_bytes: usize = "laneListBytes", SizeField(0), default MIB;
+        pub lane_list_bytes: usize = "laneListBytes", SizeField(1), default MIB;
         /// Maximum memory of each process of a handler, at least 16 MiB. Default: no limit.
         ///
         /// A good value for one server is too low for another.

@@ -314,6 +314,7 @@ fn process_with_every_setting() {
             tools_per_handler: 6,
             processes: 9,
             lanes_per_handler: 10,
+            lane_list_bytes: 3145728,
             process_memory_bytes: Some(
                 268435456,
             ),
@@ -456,6 +457,7 @@ fn defaults_match_the_documentation() {
             tools_per_handler: 10000,
             processes: 256,
             lanes_per_handler: 8,
+            lane_list_bytes: 1048576,
             process_memory_bytes: None,
             metric_labels: 1000,
             queued_spans: 2048,
