@@ -8,14 +8,12 @@ use tokio::sync::watch;
 
 use crate::access::CallPrice;
 use crate::cache::CacheHint;
-use crate::call::{Call, Caller};
+use crate::call::{Call, Caller, ClientIdentity};
 use crate::error::ToolError;
 use crate::item::{Prompt, PublishedTemplate, Resource};
 use crate::json::Object;
 use crate::outcome::Outcome;
-#[cfg(doc)]
-use crate::registry::EntryKind;
-use crate::registry::Registry;
+use crate::registry::{EntryKind, Registry};
 use crate::tool::Tool;
 
 /// A publisher of a catalog that runs calls.
@@ -41,10 +39,10 @@ pub trait Backend: Send + Sync {
         None
     }
 
-    /// Follows a resource. The stream yields the parameters of the update notification, `uri` among them, after each
+    /// Follows a resource for a caller. The stream yields the parameters of the update notification, `uri` among them, after each
     /// change of the resource or a part of it. If the reader is slow, the latest change is enough. A backend that first
     /// has to subscribe yields one item as soon as it has, for changes until then. Dropping the stream unsubscribes.
-    fn follow(&self, _uri: &str) -> BoxStream<'static, Object> {
+    fn follow(&self, _uri: &str, _caller: &Caller) -> BoxStream<'static, Object> {
         stream::pending().boxed()
     }
 
@@ -94,8 +92,8 @@ pub trait BackendWrapper: Send + Sync {
     }
 
     /// See [`Backend::follow`].
-    fn follow(&self, uri: &str) -> BoxStream<'static, Object> {
-        self.inner().follow(uri)
+    fn follow(&self, uri: &str, caller: &Caller) -> BoxStream<'static, Object> {
+        self.inner().follow(uri, caller)
     }
 
     /// See [`Backend::roots_changed`].
@@ -138,8 +136,8 @@ impl<W: BackendWrapper> Backend for W {
         BackendWrapper::price(self, call)
     }
 
-    fn follow(&self, uri: &str) -> BoxStream<'static, Object> {
-        BackendWrapper::follow(self, uri)
+    fn follow(&self, uri: &str, caller: &Caller) -> BoxStream<'static, Object> {
+        BackendWrapper::follow(self, uri, caller)
     }
 
     fn roots_changed(&self, caller: &Caller) {
@@ -180,6 +178,8 @@ pub struct Catalog {
     pub hints: [Option<CacheHint>; 4],
     /// Items of each list that were left out, in the order of [`EntryKind::ALL`].
     pub left_out: [Vec<LeftOutItem>; 4],
+    /// What single clients see instead.
+    pub own: Vec<OwnCatalog>,
 }
 
 /// An item of a list that cannot be published.
@@ -189,6 +189,34 @@ pub struct LeftOutItem {
     pub name: Arc<str>,
     /// Reason, for operators.
     pub reason: Arc<str>,
+}
+
+/// What a backend offers to a single client, where that differs from its [`Catalog`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct OwnCatalog {
+    /// The client.
+    pub client: ClientIdentity,
+    /// Its tools. `None`: those of the catalog.
+    pub tools: Option<Vec<Arc<Tool>>>,
+    /// Its prompts, likewise.
+    pub prompts: Option<Vec<Arc<Prompt>>>,
+    /// Its resources, likewise.
+    pub resources: Option<Vec<Arc<Resource>>>,
+    /// Its templates of resources, likewise.
+    pub templates: Option<Vec<Arc<PublishedTemplate>>>,
+}
+
+impl OwnCatalog {
+    /// Returns `true` if the client has a list of its own of this kind.
+    #[must_use]
+    pub const fn differs_in(&self, kind: EntryKind) -> bool {
+        match kind {
+            EntryKind::Tools => self.tools.is_some(),
+            EntryKind::Prompts => self.prompts.is_some(),
+            EntryKind::Resources => self.resources.is_some(),
+            EntryKind::Templates => self.templates.is_some(),
+        }
+    }
 }
 
 /// The state of a backend.

@@ -60,10 +60,10 @@ pub mod tokens;
 #[cfg(test)]
 mod testing;
 
-pub use backend::{Backend, BackendPhase, BackendWrapper, Catalog, LeftOutItem};
+pub use backend::{Backend, BackendPhase, BackendWrapper, Catalog, LeftOutItem, OwnCatalog};
 pub use breaker::CircuitBreaker;
 pub use cache::{CacheHint, CacheScope};
-pub use call::{Call, CallTarget, Caller, CompletionReference, TaskAction, TaskReference};
+pub use call::{Call, CallTarget, Caller, ClientIdentity, CompletionReference, TaskAction, TaskReference};
 pub use client::{
     Client, ClientNotification, ClientWrapper, InputRequest, InputRequestError, InputRequestKind, LogLevel,
     NoClient, NotificationBody,

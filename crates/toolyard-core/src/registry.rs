@@ -4,6 +4,7 @@
 mod assemble;
 mod disclosure;
 mod listing;
+mod own;
 mod publish_notice;
 #[cfg(test)]
 mod tests;
@@ -11,14 +12,14 @@ mod unlisted;
 mod uri;
 mod view;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use crate::access::{AccessScope, CallPrice};
 use crate::backend::{Backend, BackendPhase};
 use crate::cache::CacheHint;
-use crate::call::{CallTarget, Caller, CompletionReference, TaskReference};
+use crate::call::{CallTarget, Caller, ClientIdentity, CompletionReference, TaskReference};
 use crate::error::{ErrorCode, ToolError};
 use crate::function;
 use crate::gate::CallGate;
@@ -32,6 +33,7 @@ use crate::uri_template::UriTemplate;
 
 pub use disclosure::{DisclosureMode, DisclosurePolicy};
 pub use listing::EncodedListing;
+use own::OwnRegistry;
 pub use publish_notice::{NoticeReason, PublishNotice};
 use unlisted::UnlistedResources;
 pub(crate) use uri::qualify_contents;
@@ -142,6 +144,12 @@ pub struct Registry {
     advertised: OnceLock<Option<EncodedListing>>,
     /// Advertised tools for clients that expect objects as results, if they differ, created on first use.
     advertised_objects: OnceLock<Option<EncodedListing>>,
+    /// What single clients see instead, by client.
+    own: HashMap<ClientIdentity, OwnRegistry>,
+    /// `true` if this is what a single client sees.
+    is_of_one_client: bool,
+    /// Names of the tools that only this client has.
+    own_tools: HashSet<Arc<str>>,
     /// Views for scopes, created on first use.
     views: Mutex<HashMap<AccessScope, Arc<Registry>>>,
 }
@@ -176,9 +184,10 @@ impl EntryKind {
 }
 
 impl Registry {
-    /// Returns the caller's view: entries outside of its scope do not exist.
+    /// Returns the caller's view: what its own connections offer instead, without the entries outside of its scope.
     #[must_use]
     pub fn view_for(registry: Arc<Self>, caller: &Caller) -> Arc<Self> {
+        let registry = registry.own_registry(caller).unwrap_or(registry);
         let Some(scope) = caller.grant.as_ref().map(|grant| &grant.scope) else { return registry };
         if scope.is_everything() {
             return registry;

@@ -129,6 +129,11 @@ section! {
         /// sessions instead of programs. One more closes the connection that is idle for longest, and calls wait if
         /// none is idle.
         pub lanes_per_handler: usize = "lanesPerHandler", CountField, default 8;
+        /// Maximum size of the definitions that a dedicated connection lists beside the shared ones; further ones are left out.
+        ///
+        /// A toolset that a client enables for itself is some 100 KB; a server must not fill the memory with lists for
+        /// each client.
+        pub lane_list_bytes: usize = "laneListBytes", SizeField(1), default MIB;
         /// Maximum memory of each process of a handler, at least 16 MiB. Default: no limit.
         ///
         /// A good value for one server is too low for another.

@@ -41,13 +41,15 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
 use toolyard_core::access::CallPrice;
 use toolyard_core::{
-    Backend, Call, CallTarget, Caller, Catalog, ErrorCode, MessageExchange, Object, Outcome, SecretRedactor,
-    ToolError,
+    Backend, Call, CallTarget, Caller, Catalog, ClientIdentity, ErrorCode, MessageExchange, Object, Outcome,
+    SecretRedactor, ToolError,
 };
 use toolyard_net::budget::ByteBudget;
 use toolyard_process::{ProcessTable, ProgramSpec};
 
 pub use catalog::filter::UpstreamToolFilter;
+use catalog::followed_resources::FollowedConnections;
+use catalog::published::CatalogPublisher;
 use connection::UpstreamConnection;
 use connection::declared_capabilities::DeclaredCapabilities;
 pub use connection::liveness::LivenessProbe;
@@ -57,6 +59,7 @@ use pool::connector::UpstreamConnector;
 use pool::dedicated_connection::{ConnectionOwner, DedicatedKey};
 use pool::dedicated_pool::{ConnectionLease, DedicatedPool};
 pub use pool::dedicated_pool::{DedicatedOptions, SharingMode};
+use pool::open_connections::FollowRegistration;
 use pool::usage::ServerUsage;
 use retry::AttemptError;
 pub use retry::UpstreamRetry;
@@ -123,7 +126,7 @@ pub struct ClientOptions {
 /// An upstream MCP server as a backend.
 pub struct McpBackend {
     connector: Arc<UpstreamConnector>,
-    catalog: watch::Receiver<Arc<Catalog>>,
+    catalog: Arc<CatalogPublisher>,
     state: watch::Receiver<ConnectionState>,
     retry: UpstreamRetry,
     /// The use of the server; `None` if it is never stopped when idle.
@@ -145,7 +148,7 @@ impl McpBackend {
             ServerEndpoint::Function(_) => transport::function::without_connection_options(options),
             ServerEndpoint::Http(_) | ServerEndpoint::Stdio { .. } => options,
         };
-        let (catalog, catalog_receiver) = watch::channel(Arc::default());
+        let catalog = Arc::new(CatalogPublisher::new());
         let (state, state_receiver) = watch::channel(ConnectionState::Connecting);
         let may_sleep = options.idle_timeout.is_some() && matches!(endpoint, ServerEndpoint::Stdio { .. });
         let usage = may_sleep.then(Arc::<ServerUsage>::default);
@@ -159,12 +162,12 @@ impl McpBackend {
         };
         let generation = FunctionGeneration::of(&endpoint);
         let connector = Arc::new(UpstreamConnector::new(name, endpoint, options));
-        let dedicated = DedicatedPool::new(connector.clone());
+        let dedicated = DedicatedPool::new(connector.clone(), catalog.clone());
         let refresh = Arc::<Notify>::default();
         let keeper = ConnectionKeeper {
             connector: connector.clone(),
             declared,
-            catalog,
+            catalog: catalog.clone(),
             state,
             usage: usage.clone(),
             refresh: refresh.clone(),
@@ -176,7 +179,7 @@ impl McpBackend {
         let keeper = Mutex::new(tasks);
         Self {
             connector,
-            catalog: catalog_receiver,
+            catalog,
             state: state_receiver,
             retry,
             usage,
@@ -191,9 +194,12 @@ impl McpBackend {
     /// Makes one attempt, on a dedicated connection if the call needs one.
     async fn attempt(&self, call: Call) -> Result<Outcome, AttemptError> {
         let shared = wait_connected(&self.state).await?;
-        let leased = match self.dedicated_key(&call, &shared) {
-            Some(key) => Box::pin(self.lease_dedicated(&key, call.deadline)).await?,
-            None => None,
+        let leased = match self.lease_own(&call).await? {
+            None => match self.dedicated_key(&call, &shared) {
+                Some(key) => Box::pin(self.lease_dedicated(&key, call.deadline)).await?,
+                None => None,
+            },
+            leased => leased,
         };
         let (mut lease, connection) = match leased {
             Some((lease, dedicated)) => (Some(lease), dedicated),
@@ -211,6 +217,25 @@ impl McpBackend {
             lease.is_answered = outcome.as_ref().err().is_none_or(AttemptError::is_from_server);
         }
         outcome
+    }
+
+    /// Leases the dedicated connection of the caller that alone lists the target of the call; `None` if there is none.
+    async fn lease_own(
+        &self,
+        call: &Call,
+    ) -> Result<Option<(ConnectionLease, Arc<UpstreamConnection>)>, ToolError> {
+        let Some(number) = self.catalog.connection_of(&call.caller, &call.target) else { return Ok(None) };
+        Box::pin(async {
+            while let Some(lease) =
+                lease_in_time(call.deadline, self.dedicated.lease_numbered(number)).await?
+            {
+                if let Some(connection) = lease.connection().await? {
+                    return Ok(Some((lease, connection)));
+                }
+            }
+            Ok(None)
+        })
+        .await
     }
 
     /// Returns the key of the dedicated connection that the call needs; `None` if the shared one will do.
@@ -280,7 +305,7 @@ async fn lease_in_time<T>(deadline: Option<Instant>, lease: impl Future<Output =
 
 impl Backend for McpBackend {
     fn catalog(&self) -> watch::Receiver<Arc<Catalog>> {
-        self.catalog.clone()
+        self.catalog.subscribe()
     }
 
     fn price(&self, call: &Call) -> Option<CallPrice> {
@@ -290,12 +315,16 @@ impl Backend for McpBackend {
         }
     }
 
-    fn follow(&self, uri: &str) -> BoxStream<'static, Object> {
-        catalog::followed_resources::follow_resource(
-            self.state.clone(),
-            uri.into(),
-            self.usage.as_ref().map(ServerUsage::begin),
-        )
+    fn follow(&self, uri: &str, caller: &Caller) -> BoxStream<'static, Object> {
+        let uri: Arc<str> = uri.into();
+        let client = ClientIdentity::of(caller).filter(|_| self.sharing != SharingMode::Shared);
+        let own = client.map(|client| self.dedicated.open_connections().register(client, uri.clone()));
+        // The clients of one key may have different capabilities.
+        let is_session = own.as_ref().is_some_and(FollowRegistration::is_of_session);
+        let shares = self.sharing == SharingMode::Automatic && !is_session;
+        let connections = FollowedConnections { shared: self.state.clone(), own, shares };
+        let in_use = self.usage.as_ref().map(ServerUsage::begin);
+        catalog::followed_resources::follow_resource(connections, uri, in_use)
     }
 
     fn roots_changed(&self, caller: &Caller) {

@@ -106,7 +106,11 @@ impl Registry {
 
     fn is_always_shown(&self, disclosure: &DisclosurePolicy, entry: &RegistryEntry) -> bool {
         let finds = self.discloses.as_ref().is_some_and(|(handler, _)| *handler == entry.handler.name);
-        finds || disclosure.pinned.iter().any(|pattern| pattern.matches(&entry.handler.name, &entry.name))
+        // The index of the search has the tools of all clients only.
+        let is_own = self.own_tools.contains(&entry.name);
+        finds
+            || is_own
+            || disclosure.pinned.iter().any(|pattern| pattern.matches(&entry.handler.name, &entry.name))
     }
 }
 

@@ -62,6 +62,7 @@ limits:
   toolsPerHandler: 6
   processes: 9
   lanesPerHandler: 10
+  laneListBytes: 3MiB
   processMemoryBytes: 256MiB
   metricLabels: 11
   queuedSpans: 12
@@ -342,6 +343,7 @@ fn process_with_every_setting() {
             json_depth: 512,
             processes: 9,
             lanes_per_handler: 10,
+            lane_list_bytes: 3145728,
             process_memory_bytes: Some(
                 268435456,
             ),
@@ -485,6 +487,7 @@ fn defaults_match_the_documentation() {
             json_depth: 512,
             processes: 256,
             lanes_per_handler: 8,
+            lane_list_bytes: 1048576,
             process_memory_bytes: None,
             metric_labels: 1000,
             queued_spans: 2048,

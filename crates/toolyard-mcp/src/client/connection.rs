@@ -150,6 +150,13 @@ impl UpstreamConnection {
         }
     }
 
+    /// Waits until the stream of changes is open, if there is one. The handshake waits if capabilities are declared.
+    pub(super) async fn wait_until_listening(&self) {
+        if matches!(self.transport, ClientTransport::Http(_)) && self.server_requests.declared().is_empty() {
+            self.signals.list_stream_opened.notified().await;
+        }
+    }
+
     /// Returns the number of messages received so far, if the transport counts them.
     fn received(&self) -> u64 {
         self.signals.received.load(Ordering::Relaxed)

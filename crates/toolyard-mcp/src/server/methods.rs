@@ -105,7 +105,8 @@ impl McpFrontend {
             ProtocolEra::Legacy => Bytes::from_static(b"}"),
             // A list may differ between callers, so that it must not be cached for others.
             ProtocolEra::Modern => {
-                self.description.list_suffix(registry.hint(kind), context.caller.grant.is_some())
+                let is_own = context.caller.grant.is_some() || registry.is_of_one_client();
+                self.description.list_suffix(registry.hint(kind), is_own)
             }
         };
         let mut pieces = vec![Bytes::from_static(list_prefix(kind)), list];

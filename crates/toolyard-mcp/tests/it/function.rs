@@ -85,6 +85,7 @@ impl Function {
                 sharing: SharingMode::Client,
                 limit: 1,
                 idle_timeout: Duration::from_secs(1),
+                max_list_bytes: 0,
             },
             probe: Some(LivenessProbe { interval: Duration::from_secs(1), timeout: Duration::from_secs(1) }),
             budget: toolyard_net::budget::ByteBudget::default(),

@@ -80,6 +80,7 @@ impl HandlerBuilder {
                 sharing: mode,
                 limit: limits.lanes_per_handler,
                 idle_timeout: timeouts.lane_idle,
+                max_list_bytes: limits.lane_list_bytes,
             },
             probe: handler.probe.map(probe),
             ..self.client_options(secrets)

@@ -116,7 +116,13 @@ impl UpstreamConnection {
         let transport = match endpoint {
             ServerEndpoint::Http(http) => match http.route().style {
                 HttpStyle::Streamable => {
-                    ClientTransport::Http(HttpTransport::new(http.clone(), &options, server_requests.clone()))
+                    let (signals, server_requests) = (signals.clone(), server_requests.clone());
+                    ClientTransport::Http(HttpTransport::new(
+                        http.clone(),
+                        &options,
+                        signals,
+                        server_requests,
+                    ))
                 }
                 HttpStyle::Sse => {
                     let (signals, server_requests) = (signals.clone(), server_requests.clone());

@@ -11,6 +11,7 @@ use super::connector::UpstreamConnector;
 use super::usage::ServerUsage;
 use crate::client::catalog::expiry::ListExpiry;
 use crate::client::catalog::list_invalidation::ListSet;
+use crate::client::catalog::published::CatalogPublisher;
 use crate::client::connection::declared_capabilities::DeclaredCapabilities;
 use crate::client::connection::liveness;
 use crate::client::connection::state::{ConnectionState, DownReason, error_chain};
@@ -25,14 +26,14 @@ const RECONNECT_PAUSE: (Duration, Duration) = (Duration::from_millis(250), Durat
 const STABLE_FACTOR: u32 = 10;
 
 /// Time to wait for further changes before a list is fetched again.
-const DEBOUNCE: Duration = Duration::from_millis(200);
+pub(super) const DEBOUNCE: Duration = Duration::from_millis(200);
 
 /// The task that connects, lists, and reconnects when the connection is lost.
 pub(in crate::client) struct ConnectionKeeper {
     pub(in crate::client) connector: Arc<UpstreamConnector>,
     /// The capabilities that a legacy server is told.
     pub(in crate::client) declared: DeclaredCapabilities,
-    pub(in crate::client) catalog: watch::Sender<Arc<Catalog>>,
+    pub(in crate::client) catalog: Arc<CatalogPublisher>,
     pub(in crate::client) state: watch::Sender<ConnectionState>,
     /// The use of the server, if it is stopped when idle.
     pub(in crate::client) usage: Option<Arc<ServerUsage>>,
@@ -119,7 +120,7 @@ impl ConnectionKeeper {
         connection.server_requests.refuse_all(&connection.transport);
         let protocol = Some(format!("MCP {}", connection.revision()).into());
         let unlisted = connection.capabilities.has_resources();
-        let before = Catalog::clone(&self.catalog.borrow());
+        let before = Catalog::clone(&self.catalog.current());
         let mut catalog = Catalog { phase: BackendPhase::Ready, protocol, unlisted, ..before };
         connection.refresh_lists(ListSet::ALL, &mut catalog).await?;
         Ok((connection, catalog))
@@ -129,7 +130,7 @@ impl ConnectionKeeper {
     async fn maintain(&self, connection: &Arc<UpstreamConnection>) -> LeaveReason {
         let since = Instant::now();
         let (mut expiry, mut generation) = (ListExpiry::default(), self.generation.clone());
-        expiry.renew(ListSet::ALL, &connection.capabilities, &self.catalog.borrow().hints);
+        expiry.renew(ListSet::ALL, &connection.capabilities, &self.catalog.current().hints);
         loop {
             tokio::select! {
                 () = connection.wait_until_lost() => return LeaveReason::Lost,
@@ -149,7 +150,7 @@ impl ConnectionKeeper {
                 }
                 () = self.wait_until_idle(connection, since) => return LeaveReason::Idle,
             }
-            let mut catalog = Catalog::clone(&self.catalog.borrow());
+            let mut catalog = Catalog::clone(&self.catalog.current());
             let lists = connection.list_invalidation().take();
             let list = connection.refresh_lists(lists, &mut catalog);
             match timeout(self.connector.options.connect_timeout, list).await {
@@ -170,13 +171,7 @@ impl ConnectionKeeper {
     /// Publishes the catalog if it has changed.
     fn publish(&self, connection: &UpstreamConnection, catalog: Catalog) {
         self.connector.record_tasks(connection, &catalog.tools);
-        self.catalog.send_if_modified(|now| {
-            let is_other = **now != catalog;
-            if is_other {
-                *now = Arc::new(catalog);
-            }
-            is_other
-        });
+        self.catalog.publish(catalog);
     }
 
     /// Waits until a server process was idle for long enough. Calls that come now wait for the next connection.
@@ -237,8 +232,7 @@ impl ConnectionKeeper {
             !stays_up
         });
         let phase = BackendPhase::Unavailable { reason: reason.details.to_string() };
-        let catalog = Catalog { phase, protocol: None, ..Catalog::clone(&self.catalog.borrow()) };
-        self.catalog.send_replace(Arc::new(catalog));
+        self.catalog.publish_phase(phase, None);
     }
 }
 

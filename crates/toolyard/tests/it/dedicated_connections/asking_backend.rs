@@ -63,7 +63,12 @@ impl AskingBackend {
             connect_timeout: LIMIT,
             discover_timeout: LIMIT,
             idle_timeout: None,
-            dedicated: DedicatedOptions { sharing: SharingMode::Automatic, limit: 8, idle_timeout: hour },
+            dedicated: DedicatedOptions {
+                sharing: SharingMode::Automatic,
+                limit: 8,
+                idle_timeout: hour,
+                max_list_bytes: 1 << 20,
+            },
             probe: None,
             budget: toolyard_net::budget::ByteBudget::default(),
             secrets: SecretRedactor::default(),

@@ -130,6 +130,8 @@ impl HttpTransport {
             method::PROGRESS => self.progress_routes.forward_progress(body),
             method::CANCELLED => self.server_requests.handle_cancellation(&body.params),
             method::ELICIT_COMPLETE => self.server_requests.url_elicitations.complete(body),
+            // Some servers announce what a call has changed on the stream of the call.
+            method if method::is_change(method) => self.signals.handle_notification(method, &body.params),
             method => {
                 if let Ok(notice) = client_notification(method, body) {
                     client.notify(notice);
