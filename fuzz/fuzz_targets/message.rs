@@ -8,7 +8,7 @@ fuzz_target!(|text: &[u8]| {
     let Ok(message) = RpcMessage::parse(text.to_vec()) else { return };
     let serialized = match &message {
         RpcMessage::Request { id, method, params, .. } => message::request(id, method, params),
-        RpcMessage::Notification { method, params } => message::notification(method, params),
+        RpcMessage::Notification { method, body } => message::notification_with(method, body),
         RpcMessage::Response { id, answer } => {
             let answer = answer.clone().map(|result| vec![result.bytes()]);
             message::response(id.as_ref(), answer).concat().into()
