@@ -13,7 +13,12 @@ use crate::support::gateway::TestGateway;
 
 const MODERN: &str = "2026-07-28";
 
+/// Both eras, one client after the other.
+const BOTH: &str = "legacy,2026-07-28";
+
 const PYTHON: &str = "mcp_server.py";
+
+const FASTMCP: &str = "fastmcp_server.py";
 
 fn fixture(name: &str) -> PathBuf {
     peers::root().join("fixtures/eras").join(name)
@@ -41,15 +46,15 @@ impl EraServers {
         handler(stdio_handler("stdio", &path_text(&python), &[&path_text(&program), "stdio", &folder]))
     }
 
-    /// Starts a server and returns its handler. `form` is its argument, and the name of the handler.
+    /// Starts a server and returns a handler for each name. `form` is its argument.
     #[track_caller]
-    fn over_http(&mut self, form: &str) -> Value {
+    fn over_http<const N: usize>(&mut self, form: &str, names: [&str; N]) -> [Value; N] {
         let (home, folder) = (self.folder.path(), path_text(self.folder.path()));
         let server = peers::python_server(home, &fixture(self.family), &[form, &folder]);
         let transport = if form == "sse" { "sse" } else { "streamable-http" };
-        let handler = handler(with_transport(form, transport, &server.url));
+        let handlers = names.map(|name| handler(with_transport(name, transport, &server.url)));
         self.running.push(server);
-        handler
+        handlers
     }
 
     /// Returns the number of lines that the tools have appended.
@@ -64,47 +69,53 @@ fn handler(mut handler: Value) -> Value {
     handler
 }
 
-fn with_config(mut handler: Value, name: &str, value: &str) -> Value {
-    handler["mcpConfig"][name] = json!(value);
+fn with_era(mut handler: Value, era: &str) -> Value {
+    handler["mcpConfig"]["era"] = json!(era);
     handler
 }
 
-/// Runs a client that calls these tools one after the other, and returns its reports. `target` is the URL or the command
+/// Runs clients that call these tools one after the other, and returns their reports. `target` is the URL or the command
 /// of a gateway.
 #[track_caller]
-fn run_client(target: &str, mode: &str, tools: &[String]) -> Vec<Value> {
+fn run_clients(target: &str, modes: &str, tools: &[String]) -> Vec<Value> {
     let home = TempDir::new().unwrap();
     let mut client = peers::command(peers::peer("python/bin/python"), home.path());
-    let ended = run(client.arg(fixture("client.py")).args([target, mode, &json!(tools).to_string()]));
+    let ended = run(client.arg(fixture("client.py")).args([target, modes, &json!(tools).to_string()]));
     assert_eq!(ended.code, 0, "{ended}");
     ended.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 #[track_caller]
-fn call(gateway: &TestGateway, mode: &str, tools: &[&str]) -> Vec<Value> {
-    run_client(&gateway.url(), mode, &tools.iter().map(|tool| (*tool).to_owned()).collect::<Vec<_>>())
+fn call(gateway: &TestGateway, modes: &str, tools: &[&str]) -> Vec<Value> {
+    run_clients(&gateway.url(), modes, &tools.iter().map(|tool| (*tool).to_owned()).collect::<Vec<_>>())
 }
 
 /// Calls a tool of each kind as a client, and compares every answer and every question.
 #[track_caller]
-fn check_client(target: &str, mode: &str, handlers: &[&str]) {
-    const TOOLS: [&str; 7] = ["elicit", "sample", "roots", "by_hand", "progress", "log", "process"];
-    let tool = |handler: &&str| TOOLS.map(|tool| format!("{handler}_{tool}"));
-    let tools: Vec<String> = handlers.iter().flat_map(tool).collect();
-    for report in run_client(target, mode, &tools) {
+fn check_clients(target: &str, modes: &str) {
+    const TOOLS: [&str; 6] = ["elicit", "sample", "roots", "by_hand", "progress", "log"];
+    let tools = |handler: &str| TOOLS.map(|tool| format!("{handler}_{tool}"));
+    let mut tools: Vec<String> = ["stdio", "http", "sse"].into_iter().flat_map(tools).collect();
+    // HTTP+SSE has no modern era, and no answer of that era.
+    tools.retain(|tool| tool != "sse_by_hand");
+    let reports = run_clients(target, modes, &tools);
+    assert_eq!(reports.len(), tools.len() * modes.split(',').count(), "{reports:?}");
+    for report in reports {
         let name = report["tool"].as_str().unwrap();
-        let (handler, tool) = name.split_once('_').unwrap();
-        let answer = |text: &str, asked: Value, progress: Value, log: Value| json!({"tool": name, "text": text, "failed": false, "asked": asked, "progress": progress, "log": log});
-        let expected = match tool {
+        let answer = |text: &str, asked: Value, progress: Value, log: Value| {
+            let mode = &report["mode"];
+            json!({
+                "mode": mode, "tool": name, "text": text, "failed": false,
+                "asked": asked, "progress": progress, "log": log,
+            })
+        };
+        let expected = match name.split_once('_').unwrap().1 {
             "roots" => answer("Alice", json!(["roots"]), json!([]), json!([])),
-            // HTTP+SSE has no modern era, and no answer of that era.
-            "by_hand" if handler == "sse" => continue,
             "progress" => answer("All steps are done.", json!([]), json!([1.0, 2.0, 3.0]), json!([])),
             "log" => answer("Logged.", json!([]), json!([]), json!(["a message"])),
-            "process" => continue,
             _ => answer("Alice", json!(["Who are you?"]), json!([]), json!([])),
         };
-        assert_eq!(report, expected, "{target} {mode}");
+        assert_eq!(report, expected, "{target}");
     }
 }
 
@@ -112,19 +123,17 @@ fn check_client(target: &str, mode: &str, handlers: &[&str]) {
 #[track_caller]
 fn check_family(family: &'static str) {
     let mut servers = EraServers::new(family);
-    let handlers = [servers.on_stdio(), servers.over_http("http"), servers.over_http("sse")];
-    let names = ["stdio", "http", "sse"];
+    let ([http], [sse]) = (servers.over_http("http", ["http"]), servers.over_http("sse", ["sse"]));
+    let handlers = [servers.on_stdio(), http, sse];
     let gateway = TestGateway::with_handlers(&handlers);
-    check_client(&gateway.url(), "legacy", &names);
-    check_client(&gateway.url(), MODERN, &names);
-    check_client(&gateway.url().replace("/mcp", "/sse"), "legacy", &names);
+    check_clients(&gateway.url(), BOTH);
+    check_clients(&gateway.url().replace("/mcp", "/sse"), "legacy");
     drop(gateway);
     let (folder, _) = TestGateway::command(&handlers, json!({}));
     let file = |name: &str| path_text(&folder.path().join(name));
     let program = env!("CARGO_BIN_EXE_toolyard");
     let command = json!([program, "stdio", "-f", file("registry.json"), "-f", file("process.json")]);
-    check_client(&command.to_string(), "legacy", &names);
-    check_client(&command.to_string(), MODERN, &names);
+    check_clients(&command.to_string(), BOTH);
 }
 
 #[test]
@@ -134,58 +143,71 @@ fn server_on_the_python_sdk_asks_every_client() {
 
 #[test]
 fn server_on_fastmcp_asks_every_client() {
-    check_family("fastmcp_server.py");
+    check_family(FASTMCP);
 }
 
 const CALL_AGAIN: &str = "Call it again";
 
-/// A tool that changes something before it asks runs once for each call of the client.
+/// A tool that changes something before it asks runs once for each call of the client. `failure` is the member of the
+/// report with the text of the failure.
+#[track_caller]
+fn check_effect(family: &'static str, failure: &str) {
+    let mut servers = EraServers::new(family);
+    let gateway = TestGateway::with_handlers(&servers.over_http("http", ["session", "single"]));
+    // A session uses the legacy era from the first call on.
+    assert_eq!(call(&gateway, "legacy", &["session_append"])[0]["text"], "Alice");
+    assert_eq!(servers.lines(), 1);
+    let reports = call(&gateway, MODERN, &["single_append", "single_append"]);
+    let text = reports[0][failure].as_str().unwrap();
+    assert!(text.contains(CALL_AGAIN) && text.contains("2026-07-28"), "{reports:?}");
+    // The error has said so: the next call uses the other era.
+    assert_eq!([&reports[0]["asked"], &reports[1]["text"]], [&json!([]), &json!("Alice")], "{reports:?}");
+    assert_eq!(servers.lines(), 3);
+}
+
 #[test]
-fn call_with_an_effect_is_not_repeated() {
-    for (family, failure) in [(PYTHON, "error"), ("fastmcp_server.py", "text")] {
-        let mut servers = EraServers::new(family);
-        let gateway = TestGateway::with_handlers(&[servers.over_http("http")]);
-        // A session uses the legacy era from the first call on.
-        assert_eq!(call(&gateway, "legacy", &["http_append"])[0]["text"], "Alice");
-        assert_eq!(servers.lines(), 1);
-        let gateway = TestGateway::with_handlers(&[servers.over_http("http")]);
-        let failed = &call(&gateway, MODERN, &["http_append"])[0];
-        let text = failed[failure].as_str().unwrap();
-        assert!(text.contains(CALL_AGAIN) && text.contains("2026-07-28"), "{failed}");
-        assert_eq!((servers.lines(), &failed["asked"]), (2, &json!([])), "{failed}");
-        // Its error has said so: the next call uses the other era.
-        assert_eq!(call(&gateway, MODERN, &["http_append"])[0]["text"], "Alice");
-        assert_eq!(servers.lines(), 3);
-    }
+fn call_of_the_python_sdk_with_an_effect_is_not_repeated() {
+    check_effect(PYTHON, "error");
+}
+
+#[test]
+fn call_of_fastmcp_with_an_effect_is_not_repeated() {
+    check_effect(FASTMCP, "text");
 }
 
 /// The SDK for Python cannot convert `input_required` for a session, and FastMCP does not.
-#[test]
-fn tool_that_answers_input_required_becomes_modern() {
-    for family in [PYTHON, "fastmcp_server.py"] {
-        let mut servers = EraServers::new(family);
-        let gateway = TestGateway::with_handlers(&[servers.over_http("http")]);
-        let reports =
-            call(&gateway, "legacy", &["http_append_by_hand", "http_append_by_hand", "http_elicit"]);
-        let text = reports[0]["error"].as_str().unwrap();
-        assert!(text.contains(CALL_AGAIN) && text.contains("input_required"), "{text}");
-        assert_eq!([&reports[1]["text"], &reports[2]["text"]], ["Alice"; 2], "{reports:?}");
-        // What one client has shown holds for all.
-        let gateway = TestGateway::with_handlers(&[servers.over_http("http")]);
-        for mode in [MODERN, "legacy"] {
-            assert_eq!(call(&gateway, mode, &["http_append_by_hand"])[0]["text"], "Alice", "{mode}");
-        }
+#[track_caller]
+fn check_input_required(family: &'static str) {
+    let mut servers = EraServers::new(family);
+    let gateway = TestGateway::with_handlers(&servers.over_http("http", ["session", "single"]));
+    let reports =
+        call(&gateway, "legacy", &["session_append_by_hand", "session_append_by_hand", "session_elicit"]);
+    let text = reports[0]["error"].as_str().unwrap();
+    assert!(text.contains(CALL_AGAIN) && text.contains("input_required"), "{text}");
+    assert_eq!([&reports[1]["text"], &reports[2]["text"]], ["Alice"; 2], "{reports:?}");
+    // What one client has shown holds for all.
+    for report in call(&gateway, "2026-07-28,legacy", &["single_append_by_hand"]) {
+        assert_eq!(report["text"], "Alice", "{report}");
     }
+}
+
+#[test]
+fn tool_of_the_python_sdk_that_answers_input_required_becomes_modern() {
+    check_input_required(PYTHON);
+}
+
+#[test]
+fn tool_of_fastmcp_that_answers_input_required_becomes_modern() {
+    check_input_required(FASTMCP);
 }
 
 /// A server whose legacy era has no sessions cannot ask in it either, so that it stays modern.
 #[test]
 fn server_without_sessions_stays_modern() {
     let mut servers = EraServers::new(PYTHON);
-    let gateway = TestGateway::with_handlers(&[servers.over_http("stateless")]);
-    for mode in ["legacy", MODERN] {
-        let reports = call(&gateway, mode, &["stateless_append_by_hand", "stateless_elicit"]);
-        assert_eq!(reports[0]["text"], "Alice", "{mode}");
+    let gateway = TestGateway::with_handlers(&servers.over_http("stateless", ["stateless"]));
+    for reports in call(&gateway, BOTH, &["stateless_append_by_hand", "stateless_elicit"]).chunks(2) {
+        assert_eq!(reports[0]["text"], "Alice", "{reports:?}");
         let text = reports[1]["error"].as_str().unwrap();
         assert!(text.contains("elicitation/create") && !text.contains(CALL_AGAIN), "{text}");
     }
@@ -193,12 +215,10 @@ fn server_without_sessions_stays_modern() {
 
 #[test]
 fn ordinary_failure_passes_unchanged() {
-    let mut servers = EraServers::new("fastmcp_server.py");
-    let gateway = TestGateway::with_handlers(&[servers.over_http("http")]);
-    for mode in ["legacy", MODERN] {
-        for report in call(&gateway, mode, &["http_fail", "http_fail"]) {
-            assert_eq!(report["text"], "Error calling tool 'fail': The disk is full.", "{mode}");
-        }
+    let mut servers = EraServers::new(FASTMCP);
+    let gateway = TestGateway::with_handlers(&servers.over_http("http", ["http"]));
+    for report in call(&gateway, BOTH, &["http_fail", "http_fail"]) {
+        assert_eq!(report["text"], "Error calling tool 'fail': The disk is full.", "{report}");
     }
 }
 
@@ -207,15 +227,10 @@ fn ordinary_failure_passes_unchanged() {
 fn session_uses_one_process() {
     let servers = EraServers::new(PYTHON);
     let gateway = TestGateway::with_handlers(&[servers.on_stdio()]);
-    let processes = |mode| {
-        let reports = call(
-            &gateway,
-            mode,
-            &["stdio_process", "stdio_elicit", "stdio_process", "stdio_log", "stdio_process"],
-        );
-        [0, 2, 4].map(|at: usize| reports[at]["text"].as_str().unwrap().to_owned())
-    };
-    let [legacy, modern] = ["legacy", MODERN].map(processes);
+    let tools = ["stdio_process", "stdio_elicit", "stdio_process", "stdio_log", "stdio_process"];
+    let reports = call(&gateway, BOTH, &tools);
+    let processes = |reports: &[Value]| [0, 2, 4].map(|at: usize| reports[at]["text"].clone());
+    let [legacy, modern] = [&reports[..5], &reports[5..]].map(processes);
     for [first, second, third] in [&legacy, &modern] {
         assert_eq!([first, first], [second, third]);
     }
@@ -225,20 +240,15 @@ fn session_uses_one_process() {
 #[test]
 fn era_of_the_manifest_takes_precedence() {
     let mut servers = EraServers::new(PYTHON);
-    let legacy = with_config(servers.over_http("http"), "era", "legacy");
-    let gateway = TestGateway::with_handlers(&[legacy]);
-    for mode in ["legacy", MODERN] {
-        let reports = call(&gateway, mode, &["http_append", "http_append_by_hand"]);
-        assert_eq!(reports[0]["text"], "Alice", "{mode}");
-        assert_eq!(reports[1]["error"], "Handler returned an invalid result", "{mode}");
-    }
-    let modern = with_config(servers.over_http("http"), "era", "modern");
-    let gateway = TestGateway::with_handlers(&[modern]);
-    for mode in ["legacy", MODERN] {
-        let reports = call(&gateway, mode, &["http_elicit", "http_by_hand"]);
-        let text = reports[0]["error"].as_str().unwrap();
+    let [legacy, modern] = servers.over_http("http", ["legacy", "modern"]);
+    let gateway = TestGateway::with_handlers(&[with_era(legacy, "legacy"), with_era(modern, "modern")]);
+    let tools = ["legacy_append", "legacy_append_by_hand", "modern_elicit", "modern_by_hand"];
+    for reports in call(&gateway, BOTH, &tools).chunks(4) {
+        assert_eq!(reports[0]["text"], "Alice", "{reports:?}");
+        assert_eq!(reports[1]["error"], "Handler returned an invalid result", "{reports:?}");
+        let text = reports[2]["error"].as_str().unwrap();
         assert!(text.contains("elicitation/create") && !text.contains(CALL_AGAIN), "{text}");
-        assert_eq!(reports[1]["text"], "Alice", "{mode}");
+        assert_eq!(reports[3]["text"], "Alice", "{reports:?}");
     }
 }
 
@@ -246,7 +256,7 @@ fn era_of_the_manifest_takes_precedence() {
 fn legacy_server_is_not_used_as_a_modern_one() {
     let handler = stdio_handler("memory", "mcp-server-memory", &[]);
     let gateway = TestGateway::with_settings(
-        &[with_config(handler, "era", "modern")],
+        &[with_era(handler, "modern")],
         json!({"timeouts": {"firstList": "300ms"}}),
     );
     gateway.process.stderr.wait_for("the reason", |log| log.contains("remove `era: modern`").then_some(()));
