@@ -4,8 +4,11 @@
 //! nightly compiler, and detect faults that safe Rust does not have. The build names its target, so that build
 //! scripts are not instrumented.
 
+use std::num::NonZero;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
@@ -34,12 +37,43 @@ pub(crate) struct FuzzArgs {
     seconds: u64,
 }
 
-/// Builds all targets, and runs the selected ones.
+/// Builds all targets, and runs the selected ones, as many at a time as there are processors.
 pub(crate) fn run(args: &FuzzArgs) -> anyhow::Result<()> {
     build()?;
     let requested = args.targets.iter().map(String::as_str);
     let targets = if args.targets.is_empty() { DEFAULT_TARGETS.to_vec() } else { requested.collect() };
-    targets.into_iter().try_for_each(|target| fuzz(target, args.seconds))
+    let parallel = thread::available_parallelism().map_or(1, NonZero::get);
+    run_all(&targets, parallel, |target| fuzz(target, args.seconds))
+}
+
+/// Runs all targets, so many at a time, and prints each result. All of them run to their end, even if one has findings.
+fn run_all(
+    targets: &[&str],
+    parallel: usize,
+    fuzz: impl Fn(&str) -> anyhow::Result<String> + Sync,
+) -> anyhow::Result<()> {
+    let (waiting, findings) = (Mutex::new(targets.iter()), Mutex::new(Vec::new()));
+    let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let run_next = || {
+        while let Some(target) = next() {
+            match fuzz(target) {
+                Ok(line) => println!("{line}"),
+                Err(error) => {
+                    println!("{error:#}");
+                    findings.lock().unwrap_or_else(PoisonError::into_inner).push(*target);
+                }
+            }
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..parallel.min(targets.len()) {
+            scope.spawn(run_next);
+        }
+    });
+    let mut findings = findings.into_inner().unwrap_or_else(PoisonError::into_inner);
+    findings.sort_unstable();
+    ensure!(findings.is_empty(), "findings or failures in {}", findings.join(", "));
+    Ok(())
 }
 
 /// Builds all targets, and runs the default ones for 20 seconds each.
@@ -58,8 +92,8 @@ fn build() -> anyhow::Result<()> {
     process::run(build.arg("--target-dir").arg(target_folder()).env("RUSTFLAGS", FLAGS))
 }
 
-/// Runs a target, starting with the corpus of earlier runs.
-fn fuzz(target: &str, seconds: u64) -> anyhow::Result<()> {
+/// Runs a target, starting with the corpus of earlier runs, and returns a line about it.
+fn fuzz(target: &str, seconds: u64) -> anyhow::Result<String> {
     let program = target_folder().join(TARGET).join("debug").join(target);
     ensure!(program.exists(), "no fuzz target {target}");
     let (corpus, artifacts) = (target_folder().join("corpus").join(target), target_folder().join("found"));
@@ -72,6 +106,29 @@ fn fuzz(target: &str, seconds: u64) -> anyhow::Result<()> {
     let output = fuzz.output().with_context(|| format!("start {target}"))?;
     let log = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{target}: {}\n{log}", output.status);
-    println!("{target}: no findings in {seconds} s");
-    Ok(())
+    Ok(format!("{target}: no findings in {seconds} s"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use super::*;
+
+    #[test]
+    fn targets_with_findings_are_named_after_all_have_run() {
+        let ran = Mutex::new(Vec::new());
+        // Two targets wait for each other: they run at the same time.
+        let pair = Barrier::new(2);
+        let fuzz = |target: &str| {
+            pair.wait();
+            ran.lock().unwrap().push(target.to_owned());
+            ensure!(!target.starts_with("bad"), "{target}: crash");
+            Ok(format!("{target}: no findings"))
+        };
+        let error = run_all(&["bad-2", "good", "bad-1", "other"], 2, fuzz).unwrap_err();
+        assert_eq!(error.to_string(), "findings or failures in bad-1, bad-2");
+        assert_eq!(ran.into_inner().unwrap().len(), 4);
+        assert!(run_all(&["one"], 2, |_| Ok(String::new())).is_ok());
+    }
 }

@@ -89,7 +89,8 @@ fn prepare(stages: &mut StageTimes, kubernetes: KubernetesApiServer) -> anyhow::
 fn nextest(peers: &PeerSoftware, filter: &str) -> anyhow::Result<()> {
     // One run names every failing test.
     let arguments = ["nextest", "run", "--workspace", "--no-fail-fast", "--filterset", filter];
-    process::run(cargo(peers).args(arguments))
+    // The output of a failed test ends with its message, not with a backtrace.
+    process::run(cargo(peers).args(arguments).env("RUST_BACKTRACE", "0"))
 }
 
 /// Returns a cargo whose tests find the peers.

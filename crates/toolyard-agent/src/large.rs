@@ -1,7 +1,7 @@
 //! Puts results that do not fit into a model's context window into working memory, in chunks, and tells the model their
 //! keys.
 //!
-//! - [`rules`]: the length from which a result is large, and its chunks;
+//! - [`rules`]: the length above which a result is large, and its chunks;
 //! - `content`: the texts of a result, and the result with other content;
 //! - [`message`]: the text that the model reads instead.
 //!

@@ -6,7 +6,7 @@
 //! - [`host`]: a registered tool as a function that a model calls.
 //!
 //! ```text
-//! ToolInvokeRequest ──to_call──▶ Call ──Gateway::invoke──▶ Outcome | ToolError ──answer──▶ ToolInvokeResponse | ToolError
+//! ToolInvokeRequest ──to_call──▶ Call ──Gateway::invoke──▶ Outcome | ToolError ──answer──▶ ToolInvokeResponse | ToolInvokeError
 //! ```
 
 pub mod convert;
@@ -19,4 +19,4 @@ mod tests;
 
 pub use host::HostFunction;
 pub use registry::{AlreadyRegistered, GatewayExecutor, ToolExecutor, ToolRegistry};
-pub use wire::{BadRecord, ToolError, ToolInvokeRequest, ToolInvokeResponse, ToolRegistration, codes};
+pub use wire::{BadRecord, ToolInvokeError, ToolInvokeRequest, ToolInvokeResponse, ToolRegistration, codes};

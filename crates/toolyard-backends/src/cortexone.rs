@@ -22,7 +22,7 @@ use crate::http::credentials_error;
 const MAX_LOGGED_BODY_BYTES: usize = 512;
 
 /// Configuration of a function.
-pub struct CortexoneOptions {
+pub struct CortexOneOptions {
     /// URL that invokes the function.
     pub url: Uri,
     /// Credentials that calls are billed to.
@@ -34,24 +34,24 @@ pub struct CortexoneOptions {
 }
 
 /// A function of the platform.
-pub struct CortexoneFunction {
-    options: CortexoneOptions,
+pub struct CortexOneFunction {
+    options: CortexOneOptions,
     client: HttpClient,
     breaker: CircuitBreaker,
     /// Never changes: the platform does not announce new versions behind `latest`.
     generation: watch::Sender<u64>,
 }
 
-impl CortexoneFunction {
+impl CortexOneFunction {
     /// Creates a function that sends its events through `client`.
     #[must_use]
-    pub fn new(options: CortexoneOptions, client: &HttpClient) -> Self {
+    pub fn new(options: CortexOneOptions, client: &HttpClient) -> Self {
         let (breaker, generation) = (CircuitBreaker::default(), watch::Sender::default());
         Self { options, client: client.clone(), breaker, generation }
     }
 
     async fn invoke(&self, event: &Json, deadline: Option<Instant>) -> Result<Json, ToolError> {
-        let CortexoneOptions { delivery, return_format, .. } = &self.options;
+        let CortexOneOptions { delivery, return_format, .. } = &self.options;
         let request = self.request(event).await?;
         let (_, received) = delivery.send(&request, deadline, &self.client, &self.breaker).await?;
         match received.status.is_success() {
@@ -72,7 +72,7 @@ impl CortexoneFunction {
     }
 }
 
-impl MessageExchange for CortexoneFunction {
+impl MessageExchange for CortexOneFunction {
     fn exchange(&self, request: Json, deadline: Option<Instant>) -> BoxFuture<'_, Result<Json, ToolError>> {
         Box::pin(async move { self.invoke(&request, deadline).await })
     }

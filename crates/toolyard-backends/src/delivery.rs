@@ -3,6 +3,7 @@
 //! Only the resend policy decides which requests are sent again; the HTTP method does not matter. A tool's author
 //! knows whether a POST can be repeated. Without a policy, a request is sent once.
 
+use std::borrow::Cow;
 use std::error::Error;
 use std::time::{Duration, SystemTime};
 
@@ -16,6 +17,7 @@ use toolyard_core::{
 use toolyard_net::body::{self, BodyReadError};
 use toolyard_net::budget::{BudgetExhausted, ByteBudget, SMALL_MESSAGE};
 use toolyard_net::client::{HttpClient, RequestError};
+use toolyard_net::failure::connection_reason;
 
 /// Timeouts, retries and size limits of requests.
 pub struct RequestDelivery {
@@ -196,6 +198,21 @@ pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Durati
 }
 
 impl DeliveryError {
+    /// Returns the reason for callers, which names no address and no host. That of a timeout is the limit of the call.
+    fn reason(&self) -> Option<Cow<'static, str>> {
+        Some(match self {
+            Self::Unreachable(error) => error.reason().into(),
+            Self::ConnectionBroken(cause) => {
+                connection_reason(&**cause).unwrap_or("connection broken").into()
+            }
+            Self::Timeout => return None,
+            Self::NotPublic => "not a public address".into(),
+            Self::TooLarge(limit) => format!("response larger than {limit} bytes").into(),
+            Self::BudgetExhausted(_) => "no memory left for the response".into(),
+            Self::UnexpectedEncoding => "compressed response".into(),
+        })
+    }
+
     fn into_error(self, attempts: &str) -> ToolError {
         let code = match self {
             Self::Unreachable(_) | Self::ConnectionBroken(_) | Self::BudgetExhausted(_) => {
@@ -205,7 +222,10 @@ impl DeliveryError {
             Self::NotPublic => ErrorCode::Denied,
             Self::TooLarge(_) | Self::UnexpectedEncoding => ErrorCode::ExecutionFailed,
         };
-        let error = ToolError::new(code, format!("{attempts}{self}"));
+        let mut error = ToolError::new(code, format!("{attempts}{self}"));
+        if let Some(reason) = self.reason() {
+            error = error.because(reason);
+        }
         match self {
             // With several attempts, an earlier one may have reached the server.
             Self::Unreachable(cause) if attempts.is_empty() => error.unsent().caused_by(cause),

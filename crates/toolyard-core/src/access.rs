@@ -22,7 +22,7 @@ pub struct AccessGrant {
     pub memory: AccessScope,
     /// Language model of its calls, if they do not name one.
     pub model: Option<Arc<str>>,
-    /// Number of characters from which its results are large. `None`: the threshold of the model.
+    /// Number of characters above which its results are large. `None`: the threshold of the model.
     pub chunk_threshold: Option<usize>,
 }
 

@@ -8,14 +8,12 @@ use tokio::sync::watch;
 
 use crate::access::CallPrice;
 use crate::cache::CacheHint;
-use crate::call::{Call, Caller};
+use crate::call::{Call, Caller, ClientIdentity};
 use crate::error::ToolError;
 use crate::item::{Prompt, PublishedTemplate, Resource};
 use crate::json::Object;
 use crate::outcome::Outcome;
-#[cfg(doc)]
-use crate::registry::EntryKind;
-use crate::registry::Registry;
+use crate::registry::{EntryKind, Registry};
 use crate::tool::Tool;
 
 /// A publisher of a catalog that runs calls.
@@ -41,10 +39,10 @@ pub trait Backend: Send + Sync {
         None
     }
 
-    /// Follows a resource. The stream yields the parameters of the update notification, `uri` among them, after each
+    /// Follows a resource for a caller. The stream yields the parameters of the update notification, `uri` among them, after each
     /// change of the resource or a part of it. If the reader is slow, the latest change is enough. A backend that first
     /// has to subscribe yields one item as soon as it has, for changes until then. Dropping the stream unsubscribes.
-    fn follow(&self, _uri: &str) -> BoxStream<'static, Object> {
+    fn follow(&self, _uri: &str, _caller: &Caller) -> BoxStream<'static, Object> {
         stream::pending().boxed()
     }
 
@@ -53,6 +51,12 @@ pub trait Backend: Send + Sync {
 
     /// Lists the catalog again, and reconnects now if there is no connection.
     fn refresh(&self) {}
+
+    /// Returns the number of notifications of the server so far that were dropped, because they name no request and
+    /// calls of several clients were running, or none.
+    fn dropped_notices(&self) -> u64 {
+        0
+    }
 
     /// Closes connections in the order that peers expect. No call is running any more. Dropping a backend without this
     /// closes the same connections at once.
@@ -88,8 +92,8 @@ pub trait BackendWrapper: Send + Sync {
     }
 
     /// See [`Backend::follow`].
-    fn follow(&self, uri: &str) -> BoxStream<'static, Object> {
-        self.inner().follow(uri)
+    fn follow(&self, uri: &str, caller: &Caller) -> BoxStream<'static, Object> {
+        self.inner().follow(uri, caller)
     }
 
     /// See [`Backend::roots_changed`].
@@ -100,6 +104,11 @@ pub trait BackendWrapper: Send + Sync {
     /// See [`Backend::refresh`].
     fn refresh(&self) {
         self.inner().refresh();
+    }
+
+    /// See [`Backend::dropped_notices`].
+    fn dropped_notices(&self) -> u64 {
+        self.inner().dropped_notices()
     }
 
     /// See [`Backend::stop`].
@@ -127,8 +136,8 @@ impl<W: BackendWrapper> Backend for W {
         BackendWrapper::price(self, call)
     }
 
-    fn follow(&self, uri: &str) -> BoxStream<'static, Object> {
-        BackendWrapper::follow(self, uri)
+    fn follow(&self, uri: &str, caller: &Caller) -> BoxStream<'static, Object> {
+        BackendWrapper::follow(self, uri, caller)
     }
 
     fn roots_changed(&self, caller: &Caller) {
@@ -137,6 +146,10 @@ impl<W: BackendWrapper> Backend for W {
 
     fn refresh(&self) {
         BackendWrapper::refresh(self);
+    }
+
+    fn dropped_notices(&self) -> u64 {
+        BackendWrapper::dropped_notices(self)
     }
 
     fn stop(&self) -> BoxFuture<'_, ()> {
@@ -163,6 +176,47 @@ pub struct Catalog {
     pub unlisted: bool,
     /// Time for which each list may be cached, if the server states it, in the order of [`EntryKind::ALL`].
     pub hints: [Option<CacheHint>; 4],
+    /// Items of each list that were left out, in the order of [`EntryKind::ALL`].
+    pub left_out: [Vec<LeftOutItem>; 4],
+    /// What single clients see instead.
+    pub own: Vec<OwnCatalog>,
+}
+
+/// An item of a list that cannot be published.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOutItem {
+    /// The server's own name.
+    pub name: Arc<str>,
+    /// Reason, for operators.
+    pub reason: Arc<str>,
+}
+
+/// What a backend offers to a single client, where that differs from its [`Catalog`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct OwnCatalog {
+    /// The client.
+    pub client: ClientIdentity,
+    /// Its tools. `None`: those of the catalog.
+    pub tools: Option<Vec<Arc<Tool>>>,
+    /// Its prompts, likewise.
+    pub prompts: Option<Vec<Arc<Prompt>>>,
+    /// Its resources, likewise.
+    pub resources: Option<Vec<Arc<Resource>>>,
+    /// Its templates of resources, likewise.
+    pub templates: Option<Vec<Arc<PublishedTemplate>>>,
+}
+
+impl OwnCatalog {
+    /// Returns `true` if the client has a list of its own of this kind.
+    #[must_use]
+    pub const fn differs_in(&self, kind: EntryKind) -> bool {
+        match kind {
+            EntryKind::Tools => self.tools.is_some(),
+            EntryKind::Prompts => self.prompts.is_some(),
+            EntryKind::Resources => self.resources.is_some(),
+            EntryKind::Templates => self.templates.is_some(),
+        }
+    }
 }
 
 /// The state of a backend.

@@ -154,6 +154,24 @@ pub struct Caller {
     pub grant: Option<Arc<AccessGrant>>,
 }
 
+/// The identity that a client has in all of its calls.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum ClientIdentity {
+    /// A session: a single client.
+    Session(Arc<str>),
+    /// A principal: perhaps several clients without a session.
+    Principal(Arc<str>),
+}
+
+impl ClientIdentity {
+    /// Returns the identity of a caller; `None` for one without session and principal.
+    #[must_use]
+    pub fn of(caller: &Caller) -> Option<Self> {
+        let session = caller.session.clone().map(Self::Session);
+        session.or_else(|| caller.principal.clone().map(Self::Principal))
+    }
+}
+
 impl PartialEq for Caller {
     fn eq(&self, other: &Self) -> bool {
         (&self.session, &self.principal) == (&other.session, &other.principal)

@@ -35,6 +35,11 @@ pub trait Client: Send + Sync + fmt::Debug {
         false
     }
 
+    /// Returns `true` if structured results have to be objects, as in MCP before 2026-07-28.
+    fn expects_objects(&self) -> bool {
+        false
+    }
+
     /// Sends a notification to the client while its call runs. Never waits: if the client is too slow, notifications
     /// are dropped, never the outcome.
     fn notify(&self, notice: ClientNotification);
@@ -83,6 +88,11 @@ pub trait ClientWrapper: Send + Sync + fmt::Debug {
         self.inner().calls_tools()
     }
 
+    /// See [`Client::expects_objects`].
+    fn expects_objects(&self) -> bool {
+        self.inner().expects_objects()
+    }
+
     /// See [`Client::notify`].
     fn notify(&self, notice: ClientNotification) {
         self.inner().notify(notice);
@@ -122,6 +132,10 @@ impl<W: ClientWrapper> Client for W {
         ClientWrapper::calls_tools(self)
     }
 
+    fn expects_objects(&self) -> bool {
+        ClientWrapper::expects_objects(self)
+    }
+
     fn notify(&self, notice: ClientNotification) {
         ClientWrapper::notify(self, notice);
     }
@@ -135,20 +149,35 @@ impl<W: ClientWrapper> Client for W {
     }
 }
 
-/// A notification of a running call, with its parameters as they arrived.
+/// A notification of a running call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClientNotification {
     /// Progress of the work. The frontend of the call sets the token.
-    Progress(Object),
+    Progress(NotificationBody),
     /// A log message.
-    Log(Object),
+    Log(NotificationBody),
     /// A notification that only the server and the client understand.
     Other {
         /// Method of the notification.
         method: Arc<str>,
-        /// Parameters of the notification.
-        params: Object,
+        /// Content of the notification.
+        body: NotificationBody,
     },
+}
+
+/// The content of a notification as it arrived.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NotificationBody {
+    /// Parameters of the notification.
+    pub params: Object,
+    /// Members beside the parameters that MCP does not define.
+    pub envelope: Object,
+}
+
+impl From<Object> for NotificationBody {
+    fn from(params: Object) -> Self {
+        Self { params, envelope: Object::new() }
+    }
 }
 
 /// The kinds of requests to clients.

@@ -99,12 +99,43 @@ impl ErrorCode {
     }
 }
 
-/// A failed call: a code, a message for the caller, and a cause for the log.
+impl ErrorCode {
+    /// Returns the reason of an error about which nothing else is known.
+    const fn reason(self) -> &'static str {
+        match self {
+            Self::ToolNotFound => "no tool of this name",
+            Self::PromptNotFound => "no prompt of this name",
+            Self::ResourceNotFound => "no resource of this URI",
+            Self::FunctionNotFound => "no function of this id and version",
+            Self::InvalidArguments => "the arguments do not match the input schema",
+            Self::Timeout => "timed out",
+            Self::ExecutionFailed => "the call failed",
+            Self::Unavailable => "temporarily unavailable",
+            Self::Denied => "not allowed",
+            Self::Overloaded => "a limit of the gateway is reached",
+            Self::RateLimited => "more calls than the rate allows",
+            Self::QuotaExhausted => "the quota is used up",
+            Self::Cancelled => "cancelled by the caller",
+            Self::MissingCapability => "the client lacks a capability",
+        }
+    }
+}
+
+/// Returns the reason of a timeout after this time, as in `timed out after 30 s`.
+#[must_use]
+pub fn timed_out_after(time: Duration) -> String {
+    match time.subsec_millis() {
+        0 => format!("timed out after {} s", time.as_secs()),
+        _ => format!("timed out after {} ms", time.as_millis()),
+    }
+}
+
+/// A failed call: a code, a message and a reason for the caller, and a cause for the log.
 #[derive(Debug)]
 pub struct ToolError {
     code: ErrorCode,
     message: Cow<'static, str>,
-    source: Option<Box<dyn Error + Send + Sync>>,
+    explanation: Option<Box<Explanation>>,
     peer: Option<Json>,
     required: Option<Object>,
     is_unsent: bool,
@@ -112,11 +143,18 @@ pub struct ToolError {
     retry_after: Option<NonZeroU32>,
 }
 
+/// The cause of an error, and the part of it that the caller may know.
+#[derive(Debug, Default)]
+struct Explanation {
+    source: Option<Box<dyn Error + Send + Sync>>,
+    reason: Option<Cow<'static, str>>,
+}
+
 impl ToolError {
     /// Creates an error with a message for the caller.
     pub fn new(code: ErrorCode, message: impl Into<Cow<'static, str>>) -> Self {
-        let (source, peer, required, retry_after) = (None, None, None, None);
-        Self { code, message: message.into(), source, peer, required, is_unsent: false, retry_after }
+        let (explanation, peer, required, retry_after) = (None, None, None, None);
+        Self { code, message: message.into(), explanation, peer, required, is_unsent: false, retry_after }
     }
 
     /// Returns the error for a name that the caller does not have.
@@ -135,7 +173,14 @@ impl ToolError {
     /// Adds a cause for the log.
     #[must_use]
     pub fn caused_by(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        self.source = Some(source.into());
+        self.explanation.get_or_insert_default().source = Some(source.into());
+        self
+    }
+
+    /// Adds the reason, for the caller. It names no address, host, path or secret of the gateway's side.
+    #[must_use]
+    pub fn because(mut self, reason: impl Into<Cow<'static, str>>) -> Self {
+        self.explanation.get_or_insert_default().reason = Some(reason.into());
         self
     }
 
@@ -166,6 +211,9 @@ impl ToolError {
         if let Cow::Owned(hidden) = secrets.hide(&self.message) {
             self.message = Cow::Owned(hidden);
         }
+        if let Some(Cow::Owned(hidden)) = self.known_reason().map(|reason| secrets.hide(reason)) {
+            self = self.because(hidden);
+        }
         let causes = causes(&self).collect::<Vec<_>>().join(": ");
         match secrets.brief(&causes) {
             Cow::Owned(hidden) => self.caused_by(hidden),
@@ -189,6 +237,26 @@ impl ToolError {
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
+    }
+
+    /// Returns the reason for the caller: why the call failed, as far as it is known. Unlike the message, it does not
+    /// say what failed.
+    #[must_use]
+    pub fn reason(&self) -> &str {
+        self.known_reason().unwrap_or_else(|| self.code.reason())
+    }
+
+    /// Adds the time limit of the call as the reason, if this is a timeout without a known one.
+    #[must_use]
+    pub(crate) fn timed_out_after(self, limit: Duration) -> Self {
+        match (self.code, self.known_reason()) {
+            (ErrorCode::Timeout, None) => self.because(timed_out_after(limit)),
+            _ => self,
+        }
+    }
+
+    fn known_reason(&self) -> Option<&str> {
+        self.explanation.as_ref()?.reason.as_deref()
     }
 
     /// Returns the missing capabilities, for [`ErrorCode::MissingCapability`].
@@ -233,7 +301,7 @@ impl fmt::Display for ToolError {
 
 impl Error for ToolError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.source.as_deref().map(|source| source as _)
+        self.explanation.as_ref()?.source.as_deref().map(|source| source as _)
     }
 }
 
@@ -284,6 +352,24 @@ mod tests {
         assert_eq!(causes(&error).collect::<Vec<_>>(), ["a", "b"]);
         assert_eq!(error.outline().to_string(), "late");
         assert_eq!(format!("{:#}", error.outline()), "late: a: b");
+    }
+
+    #[test]
+    fn reason_of_a_timeout() {
+        let reasons =
+            [1, 200, 1000, 1500, 30_000].map(|millis| timed_out_after(Duration::from_millis(millis)));
+        let times = reasons.map(|reason| reason.strip_prefix("timed out after ").unwrap().to_owned());
+        assert_eq!(times, ["1 ms", "200 ms", "1 s", "1500 ms", "30 s"]);
+    }
+
+    #[test]
+    fn reason_is_known_or_that_of_the_code() {
+        let secrets = SecretRedactor::new(["hunter2".to_owned()]);
+        let error = ToolError::new(ErrorCode::Unavailable, "The server cannot be reached");
+        assert_eq!(error.reason(), "temporarily unavailable");
+        let error = error.caused_by("tcp 10.0.0.1").because("connection refused");
+        assert_eq!(error.reason(), "connection refused");
+        assert_eq!(error.because("hunter2 refused").hiding(&secrets).reason(), "[REDACTED] refused");
     }
 
     #[test]

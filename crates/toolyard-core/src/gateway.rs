@@ -9,12 +9,14 @@ use crate::call::{Call, CallTarget, Caller};
 use crate::error::ToolError;
 use crate::function::{FunctionLookup, NoFunctionLookup};
 use crate::gate::{CallGate, GateSize};
+use crate::json::DEFAULT_DEPTH;
 use crate::layers::{
     AccessPolicy, ArgumentDefaults, ArgumentValidation, CallObserver, CallResult, CallTiming,
-    ConcurrencyLimit, DeadlineLayer, Layer, NextLayer, UpstreamTiming, contained,
+    ConcurrencyLimit, DeadlineLayer, Layer, NextLayer, ResultValidation, UpstreamTiming, contained,
 };
 use crate::long_work::LongWork;
 use crate::outcome::{Outcome, StartedTask, TaskOwner};
+use crate::output_schema;
 use crate::registry::{Registry, RegistryEntry};
 
 /// The entry point of all calls: search for `invoke` to find all frontends.
@@ -22,6 +24,22 @@ pub struct Gateway {
     registry: watch::Receiver<Arc<Registry>>,
     functions: Arc<dyn FunctionLookup>,
     layers: Vec<Box<dyn Layer>>,
+}
+
+/// Limits of all calls.
+#[derive(Debug, Clone, Copy)]
+pub struct GatewayLimits {
+    /// Number of calls that run and wait.
+    pub size: GateSize,
+    /// Maximum nesting of arguments and structured results.
+    pub max_depth: usize,
+}
+
+/// The limits of a number of calls, with the default nesting.
+impl From<GateSize> for GatewayLimits {
+    fn from(size: GateSize) -> Self {
+        Self { size, max_depth: DEFAULT_DEPTH }
+    }
 }
 
 /// Observers of calls.
@@ -51,10 +69,11 @@ impl Gateway {
     #[must_use]
     pub fn layers(
         observers: Observers,
-        size: GateSize,
+        limits: impl Into<GatewayLimits>,
         long_work: Option<LongWork>,
         results: Option<Box<dyn Layer>>,
     ) -> Vec<Box<dyn Layer>> {
+        let GatewayLimits { size, max_depth } = limits.into();
         let mut layers: Vec<Box<dyn Layer>> = vec![
             // Outermost, so that refusals are counted and the time of waiting is part of the call's.
             Box::new(CallTiming::new(observers.of_calls)),
@@ -63,7 +82,7 @@ impl Gateway {
             // Before validation of arguments, which is work too.
             Box::new(ConcurrencyLimit::new(CallGate::new(size))),
             // After the access policy, so that no error reveals the schema of a hidden tool.
-            Box::new(ArgumentValidation::by(long_work)),
+            Box::new(ArgumentValidation::by(long_work.clone()).nested_at_most(max_depth)),
         ];
         // Outside of everything that repeats a call, so that only the final result is stored.
         layers.extend(results);
@@ -72,6 +91,8 @@ impl Gateway {
             Box::new(ArgumentDefaults) as Box<dyn Layer>,
             // One deadline, set when the call arrived, for waiting and for all attempts together.
             Box::new(DeadlineLayer),
+            // Within the deadline, and before a large result is stored.
+            Box::new(ResultValidation::by(long_work).nested_at_most(max_depth)),
             // Innermost: the time of the upstream request alone, with the final trace context.
             Box::new(UpstreamTiming::new(observers.of_upstream_requests)),
             // Retries and circuit breakers are part of the backends that need them: only the protocol shows what may be
@@ -90,8 +111,15 @@ impl Gateway {
             entry.inspect_err(|error| self.layers.iter().for_each(|layer| layer.unknown(&call, error)))?;
         let limit = Instant::now().checked_add(entry.handler.limits.timeout);
         call.deadline = [call.deadline, limit].into_iter().flatten().min();
-        let answer = contained(&entry, NextLayer::new(&self.layers, &entry).run(call)).await?;
-        Ok(owned(answer, &entry))
+        let ends_at_limit = call.deadline == limit;
+        let expects_objects = call.client.expects_objects();
+        match contained(&entry, NextLayer::new(&self.layers, &entry).run(call)).await {
+            Ok(answer) => Ok(finished(answer, &entry, expects_objects)),
+            Err(error) if ends_at_limit && limit.is_some_and(|limit| limit <= Instant::now()) => {
+                Err(error.timed_out_after(entry.handler.limits.timeout))
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Finds the entry of a call. A call that stands for another becomes that one, so that every layer applies to the
@@ -149,11 +177,17 @@ impl Gateway {
     }
 }
 
-/// Adds the owner to a task that was started.
-fn owned(outcome: Outcome, entry: &RegistryEntry) -> Outcome {
+/// Adds the owner to a task that was started, and makes an object of the result of a tool for a client that expects one.
+fn finished(outcome: Outcome, entry: &RegistryEntry, expects_objects: bool) -> Outcome {
     let owner = || TaskOwner { tool: entry.name.clone(), handler: entry.handler.name.clone() };
     match outcome {
         Outcome::Task(started) => Outcome::Task(StartedTask { owner: Some(owner()), ..started }),
+        Outcome::Done(mut output) if expects_objects => {
+            if let Some(tool) = &entry.tool {
+                output_schema::wrap_result(&mut output, tool.output_form());
+            }
+            Outcome::Done(output)
+        }
         other => other,
     }
 }

@@ -18,8 +18,20 @@ use bytes::{Bytes, BytesMut};
 pub use object::Object;
 use scan::JsonLexer;
 
-/// Maximum nesting of values. Deeper text is refused, because readers recurse.
-pub const MAX_DEPTH: usize = 128;
+/// Maximum nesting of typed values, whose users recurse. Text may be nested deeper, because it is read without recursion.
+pub const MAX_DEPTH: usize = 1024;
+
+/// Default limit of the nesting of arguments, results and definitions.
+pub const DEFAULT_DEPTH: usize = 512;
+
+/// Returns the text about a value that exceeds the configured limit of nesting.
+#[must_use]
+pub fn too_deep(max_depth: usize) -> String {
+    format!("nested more than {max_depth} levels deep, the limit of `limits.jsonDepth`")
+}
+
+/// The [`JsonError::problem`] of a value that is nested more deeply than allowed.
+pub const TOO_DEEP: &str = "nested too deeply";
 
 /// The [`JsonError::problem`] of a value that is not the expected object.
 pub const NOT_AN_OBJECT: &str = "expected an object";
@@ -45,11 +57,19 @@ impl Json {
     /// Parses a text with exactly one value, surrounded by optional white space.
     ///
     /// # Errors
-    /// If the text is not UTF-8, not JSON (RFC 8259), or nests deeper than [`MAX_DEPTH`].
+    /// If the text is not UTF-8, or not JSON (RFC 8259).
     pub fn parse(text: impl Into<Bytes>) -> Result<Self, JsonError> {
+        Self::parse_within(text, usize::MAX)
+    }
+
+    /// Parses a text with exactly one value that is nested `max_depth` levels deep at most.
+    ///
+    /// # Errors
+    /// As [`Json::parse`], and with the problem [`TOO_DEEP`].
+    pub fn parse_within(text: impl Into<Bytes>, max_depth: usize) -> Result<Self, JsonError> {
         let text = text.into();
         check_utf8(&text)?;
-        let range = JsonLexer::new(&text).whole_value()?;
+        let range = JsonLexer::within(&text, max_depth).whole_value()?;
         Ok(Self(without_breaks(text).slice(range)))
     }
 
@@ -143,7 +163,15 @@ impl Json {
     /// # Errors
     /// If this is not an object, or has duplicate members: two readers could take different ones.
     pub fn to_object(&self) -> Result<Object, JsonError> {
-        Object::scanned(&self.0)
+        Object::scanned(&self.0, usize::MAX)
+    }
+
+    /// Opens an object that is nested `max_depth` levels deep at most, itself included.
+    ///
+    /// # Errors
+    /// As [`Json::to_object`], and with the problem [`TOO_DEEP`].
+    pub fn to_object_within(&self, max_depth: usize) -> Result<Object, JsonError> {
+        Object::scanned(&self.0, max_depth)
     }
 
     /// Opens an array.
@@ -190,8 +218,16 @@ impl Json {
         matches!(self.0.first(), Some(b'-' | b'0'..=b'9'))
     }
 
+    /// Returns `true` if the value is nested more than `max_depth` levels deep, itself included.
+    #[must_use]
+    pub fn is_deeper_than(&self, max_depth: usize) -> bool {
+        // Each level has a bracket on both sides.
+        self.0.len() / 2 > max_depth && JsonLexer::within(&self.0, max_depth).whole_value().is_err()
+    }
+
     /// Returns a typed value for validation. The conversion is lossy, and the result is never sent: numbers beyond
-    /// 64-bit floats become the largest one, unpaired surrogates become U+FFFD.
+    /// 64-bit floats become the largest one, unpaired surrogates become U+FFFD, and values nested deeper than
+    /// [`MAX_DEPTH`] become `null`.
     #[must_use]
     pub fn to_value(&self) -> serde_json::Value {
         value::to_value(self)

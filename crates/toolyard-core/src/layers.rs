@@ -9,6 +9,7 @@ mod arguments;
 mod call_timing;
 mod concurrency;
 mod deadline;
+mod results;
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -28,6 +29,7 @@ pub use arguments::ArgumentValidation;
 pub use call_timing::{CallEnding, CallObserver, CallTiming, ObservedCall, UpstreamTiming};
 pub use concurrency::ConcurrencyLimit;
 pub use deadline::{DeadlineLayer, in_time};
+pub use results::{ResultChecks, ResultValidation};
 
 /// The result of a call, at every layer.
 pub type CallResult = Result<Outcome, ToolError>;

@@ -5,7 +5,8 @@
 //!
 //! - [`json`]: JSON text that is relayed unchanged;
 //! - [`call`], [`client`], [`outcome`], [`error`]: a call, its client, its outcome, and its errors;
-//! - [`tool`], [`schema`], [`item`], [`cache`], [`backend`]: backends, their catalogs, and validation of arguments;
+//! - [`tool`], [`schema`], [`output_schema`], [`item`], [`cache`], [`backend`]: backends, their catalogs, and validation
+//!   of arguments and results;
 //! - [`registry`], [`names`], [`overrides`], [`argument_names`]: published names and definitions;
 //! - [`access`]: rights of callers; [`uri_path`]: URIs that leave a scope;
 //! - [`gateway`], [`layers`], [`gate`], [`long_work`]: the path of a call, and work beside the threads of connections;
@@ -27,6 +28,7 @@ pub mod outcome;
 pub mod backend;
 pub mod cache;
 pub mod item;
+pub mod output_schema;
 pub mod schema;
 pub mod tool;
 pub mod uri_path;
@@ -58,15 +60,15 @@ pub mod tokens;
 #[cfg(test)]
 mod testing;
 
-pub use backend::{Backend, BackendPhase, BackendWrapper, Catalog};
+pub use backend::{Backend, BackendPhase, BackendWrapper, Catalog, LeftOutItem, OwnCatalog};
 pub use breaker::CircuitBreaker;
 pub use cache::{CacheHint, CacheScope};
-pub use call::{Call, CallTarget, Caller, CompletionReference, TaskAction, TaskReference};
+pub use call::{Call, CallTarget, Caller, ClientIdentity, CompletionReference, TaskAction, TaskReference};
 pub use client::{
     Client, ClientNotification, ClientWrapper, InputRequest, InputRequestError, InputRequestKind, LogLevel,
-    NoClient,
+    NoClient, NotificationBody,
 };
-pub use error::{ErrorCode, ToolError};
+pub use error::{ErrorCode, ToolError, timed_out_after};
 pub use exchange::{FunctionStatus, MessageExchange};
 pub use function::FunctionLookup;
 pub use gateway::{Gateway, Observers};

@@ -192,10 +192,17 @@ impl NameRegistry {
     /// Forgets names that a handler does not offer any more, if there are too many.
     pub(crate) fn trim(&mut self, handler: &HandlerEntry, catalog: &Catalog) {
         if catalog.phase == BackendPhase::Ready {
-            self.tools.trim(&handler.name, catalog.tools.iter().map(|tool| &tool.name));
-            self.prompts.trim(&handler.name, catalog.prompts.iter().map(|prompt| &prompt.key));
-            self.resources.trim(&handler.name, catalog.resources.iter().map(|resource| &resource.key));
-            self.templates.trim(&handler.name, catalog.templates.iter().map(|template| template.uri.text()));
+            let own = &catalog.own;
+            let tools = own.iter().flat_map(|own| own.tools.iter().flatten()).chain(&catalog.tools);
+            self.tools.trim(&handler.name, tools.map(|tool| &tool.name));
+            let prompts = own.iter().flat_map(|own| own.prompts.iter().flatten()).chain(&catalog.prompts);
+            self.prompts.trim(&handler.name, prompts.map(|prompt| &prompt.key));
+            let resources =
+                own.iter().flat_map(|own| own.resources.iter().flatten()).chain(&catalog.resources);
+            self.resources.trim(&handler.name, resources.map(|resource| &resource.key));
+            let templates =
+                own.iter().flat_map(|own| own.templates.iter().flatten()).chain(&catalog.templates);
+            self.templates.trim(&handler.name, templates.map(|template| template.uri.text()));
         }
     }
 

@@ -51,7 +51,7 @@ pub struct ChunkingPolicy {
     /// If `true`, structured results are stored in working memory in chunks as well. The output schema of the tool is
     /// then withdrawn for callers that read chunks. Default: `false`.
     pub structured: Option<bool>,
-    /// Number of characters from which results are large.
+    /// Number of characters above which results are large.
     pub threshold: Option<usize>,
 }
 

@@ -4,6 +4,7 @@
 mod assemble;
 mod disclosure;
 mod listing;
+mod own;
 mod publish_notice;
 #[cfg(test)]
 mod tests;
@@ -11,18 +12,19 @@ mod unlisted;
 mod uri;
 mod view;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use crate::access::{AccessScope, CallPrice};
 use crate::backend::{Backend, BackendPhase};
 use crate::cache::CacheHint;
-use crate::call::{CallTarget, Caller, CompletionReference, TaskReference};
+use crate::call::{CallTarget, Caller, ClientIdentity, CompletionReference, TaskReference};
 use crate::error::{ErrorCode, ToolError};
 use crate::function;
 use crate::gate::CallGate;
 use crate::json::Json;
+use crate::layers::ResultChecks;
 use crate::names::PrefixPolicy;
 use crate::overrides::{AddedArguments, ChunkingPolicy, Overrides};
 use crate::secrets::SecretRedactor;
@@ -31,6 +33,7 @@ use crate::uri_template::UriTemplate;
 
 pub use disclosure::{DisclosureMode, DisclosurePolicy};
 pub use listing::EncodedListing;
+use own::OwnRegistry;
 pub use publish_notice::{NoticeReason, PublishNotice};
 use unlisted::UnlistedResources;
 pub(crate) use uri::qualify_contents;
@@ -50,6 +53,8 @@ pub struct HandlerEntry {
     pub overrides: Arc<Overrides>,
     /// `true` if arguments whose names the interfaces of models refuse are published under other names.
     pub renames_arguments: bool,
+    /// Checks of the results of its tools.
+    pub result_checks: ResultChecks,
     /// Price of calls without a price of their own. `None`: the price that the backend states.
     pub price: Option<CallPrice>,
     /// Display name, if the manifest has one.
@@ -77,6 +82,7 @@ impl HandlerEntry {
             prefix: PrefixPolicy::default(),
             overrides: Arc::default(),
             renames_arguments: false,
+            result_checks: ResultChecks::None,
             price: None,
             display_name: None,
             description: None,
@@ -136,6 +142,14 @@ pub struct Registry {
     discloses: Option<(Arc<str>, Arc<DisclosurePolicy>)>,
     /// Advertised tools if they differ from all tools, created on first use.
     advertised: OnceLock<Option<EncodedListing>>,
+    /// Advertised tools for clients that expect objects as results, if they differ, created on first use.
+    advertised_objects: OnceLock<Option<EncodedListing>>,
+    /// What single clients see instead, by client.
+    own: HashMap<ClientIdentity, OwnRegistry>,
+    /// `true` if this is what a single client sees.
+    is_of_one_client: bool,
+    /// Names of the tools that only this client has.
+    own_tools: HashSet<Arc<str>>,
     /// Views for scopes, created on first use.
     views: Mutex<HashMap<AccessScope, Arc<Registry>>>,
 }
@@ -170,9 +184,10 @@ impl EntryKind {
 }
 
 impl Registry {
-    /// Returns the caller's view: entries outside of its scope do not exist.
+    /// Returns the caller's view: what its own connections offer instead, without the entries outside of its scope.
     #[must_use]
     pub fn view_for(registry: Arc<Self>, caller: &Caller) -> Arc<Self> {
+        let registry = registry.own_registry(caller).unwrap_or(registry);
         let Some(scope) = caller.grant.as_ref().map(|grant| &grant.scope) else { return registry };
         if scope.is_everything() {
             return registry;

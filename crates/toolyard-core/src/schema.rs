@@ -25,7 +25,7 @@ use std::sync::atomic::AtomicBool;
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 
-use meter::{BACKTRACKS, OutOfSteps, StepMeter, StepWeights};
+use meter::{BACKGROUND_STACK_BYTES, BACKTRACKS, OutOfSteps, STACK_BYTES, StepMeter, StepWeights};
 use metered::{MeteredNode, MeteredValue};
 use survey::SchemaSurvey;
 
@@ -85,6 +85,7 @@ pub const MAX_TEXT: usize = 4096;
 #[derive(Debug, Clone)]
 pub struct ValidationBudget {
     steps: u64,
+    stack_bytes: usize,
     stop: Option<Arc<AtomicBool>>,
 }
 
@@ -93,13 +94,14 @@ impl ValidationBudget {
     #[must_use]
     pub const fn of(bytes: usize) -> Self {
         let steps = STEPS.saturating_add((bytes as u64).saturating_mul(STEPS_PER_BYTE));
-        Self { steps: if steps < MAX_STEPS { steps } else { MAX_STEPS }, stop: None }
+        let steps = if steps < MAX_STEPS { steps } else { MAX_STEPS };
+        Self { steps, stack_bytes: STACK_BYTES, stop: None }
     }
 
     /// Returns the budget of a validation that blocks its thread for less than a millisecond.
     #[must_use]
     pub const fn brief() -> Self {
-        Self { steps: BRIEF_STEPS, stop: None }
+        Self { steps: BRIEF_STEPS, stack_bytes: STACK_BYTES, stop: None }
     }
 
     /// Returns the maximum steps, including those for describing faults.
@@ -109,10 +111,11 @@ impl ValidationBudget {
         self.steps.saturating_add(faults.saturating_mul(2))
     }
 
-    /// Returns the same budget; the validation ends when `stop` becomes `true`.
+    /// Returns the same budget for a thread without other callers, which has more stack left; the validation ends when
+    /// `stop` becomes `true`.
     #[must_use]
     pub fn until(self, stop: Arc<AtomicBool>) -> Self {
-        Self { stop: Some(stop), ..self }
+        Self { stop: Some(stop), stack_bytes: BACKGROUND_STACK_BYTES, ..self }
     }
 }
 
@@ -150,7 +153,8 @@ impl CompiledSchema {
         value: &Value,
         budget: &ValidationBudget,
     ) -> (Result<(), SchemaMismatch>, u64) {
-        let meter = |steps| StepMeter::new(steps, budget.stop.clone(), self.weights);
+        let meter =
+            |steps| StepMeter::new(steps, budget.stop.clone(), self.weights).with_stack(budget.stack_bytes);
         let meters = [budget.steps, budget.steps.min(MAX_FAULT_STEPS), budget.steps.min(MAX_FAULT_STEPS)];
         let meters = meters.map(meter);
         let before: u64 = meters.iter().map(StepMeter::left).sum();

@@ -188,10 +188,10 @@ impl fmt::Display for StoreErrorKind {
 
 /// The error of a store.
 #[derive(Debug, thiserror::Error)]
-#[error("{trouble}")]
+#[error("{kind}")]
 pub struct StoreError {
     /// Kind of the error.
-    pub trouble: StoreErrorKind,
+    pub kind: StoreErrorKind,
     /// Cause, for the log.
     #[source]
     pub source: Box<dyn std::error::Error + Send + Sync>,
@@ -199,7 +199,7 @@ pub struct StoreError {
 
 impl StoreError {
     /// Creates an error.
-    pub fn new(trouble: StoreErrorKind, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
-        Self { trouble, source: source.into() }
+    pub fn new(kind: StoreErrorKind, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self { kind, source: source.into() }
     }
 }

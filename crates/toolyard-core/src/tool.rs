@@ -7,7 +7,8 @@ use serde_json::Value;
 use crate::argument_names::{self, RenamedTool};
 use crate::error::{ErrorCode, ToolError};
 use crate::item::{InvalidItem, keyed};
-use crate::json::{Json, Object};
+use crate::json::{self, Json, Object};
+use crate::output_schema::{self, OutputForm};
 use crate::schema::{CompiledSchema, InvalidSchema, SchemaMismatch, TooCostly, ValidationBudget};
 
 /// A tool as its server defines it, or as it is published instead.
@@ -19,7 +20,10 @@ pub struct Tool {
     pub definition: Object,
     /// Schema for validation, if it differs from the published one.
     accepted: Option<Json>,
-    check: OnceLock<ArgumentCheck>,
+    check: OnceLock<SchemaCheck>,
+    output_check: OnceLock<SchemaCheck>,
+    /// Form of structured results, computed before it is first asked for.
+    output_form: OnceLock<OutputForm>,
     /// Limit that the schema exceeds, computed before the first validation if it is asked for.
     cost: OnceLock<Option<TooCostly>>,
     /// Number of illegal argument names, computed before it is first asked for.
@@ -28,14 +32,14 @@ pub struct Tool {
     renamed: OnceLock<Option<RenamedTool>>,
 }
 
-/// The input schema, compiled at the first call: a list of thousands of tools is ready sooner, and most of them are
-/// never called.
+/// A schema, compiled at the first call: a list of thousands of tools is ready sooner, and most of them are never
+/// called.
 #[derive(Debug)]
-enum ArgumentCheck {
+enum SchemaCheck {
     Schema(Box<CompiledSchema>),
     /// The tool has no schema.
     Nothing,
-    /// The schema exceeds a limit or does not compile: arguments are not validated.
+    /// The schema exceeds a limit or does not compile: values are not validated.
     Unchecked(InvalidSchema),
 }
 
@@ -58,15 +62,21 @@ impl Tool {
     /// If it is not an object with a non-empty `name`.
     pub fn from_definition(definition: &Json) -> Result<Self, InvalidItem> {
         let (name, definition) = keyed(definition, "name")?;
-        Ok(Self {
+        Ok(Self::new(name, definition, None))
+    }
+
+    fn new(name: Arc<str>, definition: Object, accepted: Option<Json>) -> Self {
+        Self {
             name,
             definition,
-            accepted: None,
+            accepted,
             check: OnceLock::new(),
+            output_check: OnceLock::new(),
+            output_form: OnceLock::new(),
             cost: OnceLock::new(),
             illegal: OnceLock::new(),
             renamed: OnceLock::new(),
-        })
+        }
     }
 
     /// Creates a tool from its name and the rest of its definition.
@@ -76,15 +86,7 @@ impl Tool {
         for (member, value) in rest.iter() {
             definition.set(&member, value.clone());
         }
-        Self {
-            name: name.into(),
-            definition,
-            accepted: None,
-            check: OnceLock::new(),
-            cost: OnceLock::new(),
-            illegal: OnceLock::new(),
-            renamed: OnceLock::new(),
-        }
+        Self::new(name.into(), definition, None)
     }
 
     /// Validates arguments against another schema than the published one: a server may accept more than it advertises.
@@ -106,15 +108,7 @@ impl Tool {
         }
         describe(&mut definition);
         let accepted = self.accepted.as_ref().map(schema);
-        Self {
-            name: self.name.clone(),
-            definition,
-            accepted,
-            check: OnceLock::new(),
-            cost: OnceLock::new(),
-            illegal: OnceLock::new(),
-            renamed: OnceLock::new(),
-        }
+        Self::new(self.name.clone(), definition, accepted)
     }
 
     /// Returns the tool with names of arguments that the interfaces of models accept; `None` if it has no others that
@@ -143,17 +137,22 @@ impl Tool {
     /// have duplicate members match no schema.
     pub fn check_arguments(&self, arguments: Option<&Json>) -> Result<(), ToolError> {
         let bytes = arguments.map_or(0, |arguments| arguments.as_bytes().len());
-        self.check_within(arguments, &ValidationBudget::of(bytes))
+        self.check_within(arguments, usize::MAX, &ValidationBudget::of(bytes))
     }
 
-    /// Validates arguments if that takes less than a millisecond; otherwise returns `None`.
-    pub(crate) fn check_briefly(&self, arguments: Option<&Json>) -> Option<Result<(), ToolError>> {
+    /// Validates arguments if that takes less than a millisecond; otherwise returns `None`. Arguments that are nested
+    /// more than `max_depth` levels deep are invalid.
+    pub(crate) fn check_briefly(
+        &self,
+        arguments: Option<&Json>,
+        max_depth: usize,
+    ) -> Option<Result<(), ToolError>> {
         let is_large = |json: &Json| json.as_bytes().len() > LARGE_BYTES;
         let is_compiled = self.check.get().is_some();
         if arguments.is_some_and(is_large) || (!is_compiled && self.checked_schema().is_some_and(is_large)) {
             return None;
         }
-        match self.faults(arguments, &ValidationBudget::brief()) {
+        match self.faults(arguments, max_depth, &ValidationBudget::brief()) {
             Err(SchemaMismatch::OutOfSteps) => None,
             checked => Some(checked.map_err(|mismatch| bad_arguments(&mismatch))),
         }
@@ -163,21 +162,69 @@ impl Tool {
     pub(crate) fn check_within(
         &self,
         arguments: Option<&Json>,
+        max_depth: usize,
         budget: &ValidationBudget,
     ) -> Result<(), ToolError> {
-        self.faults(arguments, budget).map_err(|mismatch| bad_arguments(&mismatch))
+        self.faults(arguments, max_depth, budget).map_err(|mismatch| bad_arguments(&mismatch))
     }
 
-    fn faults(&self, arguments: Option<&Json>, budget: &ValidationBudget) -> Result<(), SchemaMismatch> {
-        if let Some(Err(error)) = arguments.map(Json::to_object) {
-            return Err(SchemaMismatch::Faults(error.problem.to_owned()));
+    fn faults(
+        &self,
+        arguments: Option<&Json>,
+        max_depth: usize,
+        budget: &ValidationBudget,
+    ) -> Result<(), SchemaMismatch> {
+        if let Some(Err(error)) = arguments.map(|arguments| arguments.to_object_within(max_depth)) {
+            return Err(SchemaMismatch::Faults(match error.problem {
+                json::TOO_DEEP => json::too_deep(max_depth),
+                problem => problem.to_owned(),
+            }));
         }
-        match self.check.get_or_init(|| self.compile()) {
-            ArgumentCheck::Nothing | ArgumentCheck::Unchecked(_) => Ok(()),
-            ArgumentCheck::Schema(schema) => {
+        let check = self.check.get_or_init(|| self.compile(self.checked_schema(), "arguments", "input"));
+        match check {
+            SchemaCheck::Nothing | SchemaCheck::Unchecked(_) => Ok(()),
+            SchemaCheck::Schema(schema) => {
                 let value = arguments.map_or_else(|| serde_json::json!({}), Json::to_value);
                 schema.check(&value, budget)
             }
+        }
+    }
+
+    /// Returns the schema of its structured results.
+    #[must_use]
+    pub fn output_schema(&self) -> Option<&Json> {
+        self.definition.get("outputSchema")
+    }
+
+    /// Returns the form of its structured results.
+    #[must_use]
+    pub fn output_form(&self) -> OutputForm {
+        *self.output_form.get_or_init(|| output_schema::form(self.output_schema()))
+    }
+
+    /// Validates a structured result if that takes less than a millisecond; otherwise returns `None`.
+    pub(crate) fn check_output_briefly(&self, structured: &Json) -> Option<Result<(), SchemaMismatch>> {
+        let is_large = |json: &Json| json.as_bytes().len() > LARGE_BYTES;
+        let is_compiled = self.output_check.get().is_some();
+        if is_large(structured) || (!is_compiled && self.output_schema().is_some_and(is_large)) {
+            return None;
+        }
+        match self.output_faults(structured, &ValidationBudget::brief()) {
+            Err(SchemaMismatch::OutOfSteps) => None,
+            checked => Some(checked),
+        }
+    }
+
+    /// Validates a structured result within a budget.
+    pub(crate) fn output_faults(
+        &self,
+        structured: &Json,
+        budget: &ValidationBudget,
+    ) -> Result<(), SchemaMismatch> {
+        let check = self.output_check.get_or_init(|| self.compile(self.output_schema(), "results", "output"));
+        match check {
+            SchemaCheck::Nothing | SchemaCheck::Unchecked(_) => Ok(()),
+            SchemaCheck::Schema(schema) => schema.check(&structured.to_value(), budget),
         }
     }
 
@@ -188,7 +235,7 @@ impl Tool {
     /// [`ErrorCode::ExecutionFailed`], with a message that locates each fault.
     #[must_use]
     pub fn check_result(&self, result: &Object) -> Option<Result<(), ToolError>> {
-        let schema = self.definition.get("outputSchema")?.to_value();
+        let schema = self.output_schema()?.to_value();
         Some(check_result(&schema, result).map_err(|fault| ToolError::new(ErrorCode::ExecutionFailed, fault)))
     }
 
@@ -201,8 +248,8 @@ impl Tool {
     #[must_use]
     pub fn unchecked(&self) -> Option<String> {
         match self.check.get() {
-            Some(ArgumentCheck::Unchecked(error)) => Some(error.to_string()),
-            Some(ArgumentCheck::Nothing | ArgumentCheck::Schema(_)) => None,
+            Some(SchemaCheck::Unchecked(error)) => Some(error.to_string()),
+            Some(SchemaCheck::Nothing | SchemaCheck::Schema(_)) => None,
             None => {
                 let cost = || CompiledSchema::cost(&self.checked_schema()?.to_value());
                 self.cost.get_or_init(cost).map(|cost| InvalidSchema::from(cost).to_string())
@@ -210,13 +257,13 @@ impl Tool {
         }
     }
 
-    fn compile(&self) -> ArgumentCheck {
-        let Some(schema) = self.checked_schema() else { return ArgumentCheck::Nothing };
+    fn compile(&self, schema: Option<&Json>, values: &str, kind: &str) -> SchemaCheck {
+        let Some(schema) = schema else { return SchemaCheck::Nothing };
         match CompiledSchema::compile(&schema.to_value()) {
-            Ok(schema) => ArgumentCheck::Schema(Box::new(schema)),
+            Ok(schema) => SchemaCheck::Schema(Box::new(schema)),
             Err(error) => {
-                tracing::warn!(tool = %self.name, "arguments go unchecked because of the input schema: {error}");
-                ArgumentCheck::Unchecked(error)
+                tracing::warn!(tool = %self.name, "{values} go unchecked because of the {kind} schema: {error}");
+                SchemaCheck::Unchecked(error)
             }
         }
     }

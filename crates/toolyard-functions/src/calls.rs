@@ -349,27 +349,33 @@ impl CallLog {
         let mut pending = Vec::new();
         let mut wait = BACKOFF.0;
         let mut trimmed_at = None;
-        loop {
-            if pending.is_empty() {
-                tokio::select! {
-                    () = self.queued.notified() => sleep(COLLECT_TIME).await,
-                    () = sleep(TRIM_INTERVAL) => {}
-                    _ = &mut stop => break,
-                }
+        let mut is_stopping = false;
+        while !is_stopping {
+            tokio::select! {
+                biased;
+                _ = &mut stop => is_stopping = true,
+                () = self.wait_for_entries(), if pending.is_empty() => {}
+                () = sleep(wait), if !pending.is_empty() => wait = (wait * 2).min(BACKOFF.1),
             }
             if self.append(&*store, &mut pending).await {
                 wait = BACKOFF.0;
-            } else {
-                tokio::select! {
-                    () = sleep(wait) => {}
-                    _ = &mut stop => break,
-                }
-                wait = (wait * 2).min(BACKOFF.1);
             }
             trim(&*store, retention, &mut trimmed_at).await;
         }
-        let _said = self.append(&*store, &mut pending).await;
-        self.lost.fetch_add(pending.len() as u64, Ordering::Relaxed);
+        // Entries that were queued while others waited for another attempt.
+        if pending.is_empty() {
+            let _is_written = self.append(&*store, &mut pending).await;
+        }
+        let queued = self.queue.lock().unwrap_or_else(PoisonError::into_inner).len();
+        self.lost.fetch_add((pending.len() + queued) as u64, Ordering::Relaxed);
+    }
+
+    /// Waits until entries have been collected for a write, or expired ones may exist.
+    async fn wait_for_entries(&self) {
+        tokio::select! {
+            () = self.queued.notified() => sleep(COLLECT_TIME).await,
+            () = sleep(TRIM_INTERVAL) => {}
+        }
     }
 
     /// Writes the pending and queued entries; returns true if the store accepted them. Rejected entries stay

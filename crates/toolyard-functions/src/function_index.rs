@@ -47,7 +47,8 @@ pub(crate) struct FunctionIndex {
     known: watch::Sender<Arc<IndexSnapshot>>,
     /// Allows one reader at a time, so that an older state never replaces a newer one.
     reading: Semaphore,
-    looked_at: Mutex<Option<Instant>>,
+    /// Start of the last successful read: it may lack later changes.
+    read_at: Mutex<Option<Instant>>,
 }
 
 /// Lists all records in the order of their ids.
@@ -71,7 +72,7 @@ impl FunctionIndex {
     /// Creates an empty index.
     pub(crate) fn new(store: Arc<dyn Store>) -> Self {
         let snapshots = watch::Sender::new(Arc::default());
-        Self { store, known: snapshots, reading: Semaphore::new(1), looked_at: Mutex::default() }
+        Self { store, known: snapshots, reading: Semaphore::new(1), read_at: Mutex::default() }
     }
 
     pub(crate) fn store(&self) -> &Arc<dyn Store> {
@@ -90,6 +91,7 @@ impl FunctionIndex {
     pub(crate) async fn refresh(&self) -> Result<(), StoreError> {
         // The semaphore is never closed.
         let _turn = self.reading.acquire().await;
+        let began_at = Instant::now();
         // Read first: later changes have a new revision.
         let revision = self.store.revision(FUNCTIONS).await?;
         if self.known.borrow().revision != Some(revision) {
@@ -97,20 +99,20 @@ impl FunctionIndex {
             let before = self.snapshot();
             self.known.send_replace(Arc::new(IndexSnapshot::new(revision, records, &before)));
         }
-        *self.looked_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        *self.read_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(began_at);
         Ok(())
     }
 
     /// Reads the functions for a lookup that failed: the index may be out of date.
     pub(crate) async fn refresh_if_stale(&self) -> Result<(), StoreError> {
         let called_at = Instant::now();
-        let last_read_at = *self.looked_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let last_read_at = *self.read_at.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(at) = last_read_at {
             sleep_until(at + MIN_READ_INTERVAL).await;
         }
-        // Another caller may have read them meanwhile.
-        let looked_at = *self.looked_at.lock().unwrap_or_else(PoisonError::into_inner);
-        if looked_at.is_some_and(|at| at > called_at) {
+        // Another caller may have begun to read them meanwhile.
+        let last_read_at = *self.read_at.lock().unwrap_or_else(PoisonError::into_inner);
+        if last_read_at.is_some_and(|at| at > called_at) {
             return Ok(());
         }
         self.refresh().await
@@ -199,7 +201,7 @@ impl IndexSnapshot {
             if let Err(why) = &record
                 && before.is_none_or(|before| before.record.as_ref().err() != Some(why))
             {
-                tracing::error!(function = id, %why, "unusable function");
+                tracing::error!(function = id, reason = %why, "unusable function");
             }
             let function = IndexedFunction::new(&id, record, before.map(|before| &**before));
             (id, Arc::new(function))

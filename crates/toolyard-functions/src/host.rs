@@ -147,8 +147,8 @@ impl FunctionHost {
         tasks.shutdown().await;
     }
 
-    /// Has a version answer an event, and the call noted. `request_id` is the caller's own, if it has one.
     /// Calls a version with an event and logs the call. `request_id` is the caller's own, if any.
+    ///
     /// # Errors
     /// If there is no reply.
     pub async fn invoke(
@@ -182,8 +182,8 @@ impl FunctionHost {
         }
     }
 
-    /// A page of the log of a function, also of one that was deleted. Reads a page of the log of a function, including
-    /// deleted functions.
+    /// Reads a page of the log of a function, including deleted functions.
+    ///
     /// # Errors
     /// If the store fails.
     pub async fn logs(&self, id: &str, query: LogQuery) -> Result<LogPage, FunctionError> {

@@ -123,7 +123,8 @@ impl FunctionRuntime {
 
     /// Calls the handler of `code` with one event. Dropping the future kills the worker of the call.
     ///
-    /// If there is no answer; see [`RunError`]. When there is no answer; see [`RunError`].
+    /// # Errors
+    /// If there is no answer; see [`RunError`].
     pub async fn run(
         &self,
         code: &Arc<FunctionCode>,
@@ -153,7 +154,8 @@ impl FunctionRuntime {
 
     /// Starts a worker for the code, unless one is idle, and keeps it. This checks whether the code can be loaded.
     ///
-    /// If no worker has loaded the code. When there is no worker that has loaded the code.
+    /// # Errors
+    /// If no worker has loaded the code.
     pub async fn load(&self, code: &Arc<FunctionCode>) -> Result<(), RunError> {
         let deadline = Instant::now() + code.limits.time_limit;
         let visit = self.workers.acquire_call(code, deadline).await?;

@@ -69,18 +69,21 @@ impl WritableField for CountField {
     }
 }
 
-/// A positive number with a maximum.
-pub(crate) struct BoundedCountField(pub(crate) u32);
+/// A positive number within bounds.
+pub(crate) struct BoundedCountField {
+    pub(crate) min: u32,
+    pub(crate) max: u32,
+}
 
 impl FieldType for BoundedCountField {
     type Value = usize;
 
     fn read(&self, cursor: ValueCursor<'_>) -> Option<usize> {
-        cursor.number(1, self.0).and_then(|count| usize::try_from(count).ok())
+        cursor.number(self.min, self.max).and_then(|count| usize::try_from(count).ok())
     }
 
     fn schema(&self, _: &mut SchemaDefinitions) -> Value {
-        json!({"type": "integer", "minimum": 1, "maximum": self.0})
+        json!({"type": "integer", "minimum": self.min, "maximum": self.max})
     }
 }
 

@@ -19,6 +19,12 @@ const MIN_BYTES_IN_FLIGHT: usize = MIB;
 /// With less, few programs start.
 const MIN_PROCESS_BYTES: usize = 16 * MIB;
 
+/// Schemas and data of programs are nested less deeply.
+const MIN_DEPTH: u32 = 512;
+
+/// With more, values would fill the stack.
+const MAX_DEPTH: u32 = 1000;
+
 /// With more, a page of metrics exceeds what scrapers accept.
 const MAX_LABELS: u32 = 100_000;
 
@@ -106,6 +112,12 @@ section! {
         ///
         /// Far beyond what a model can choose from, and a stop for lists that never end.
         pub tools_per_handler: usize = "toolsPerHandler", CountField, default 10_000;
+        /// Maximum nesting of arguments, of structured results and of definitions, from 512 to 1000 levels. A definition
+        /// beyond it is left out, with a remark in the log and the status; a call with such arguments or such a result
+        /// fails.
+        ///
+        /// Clients refuse what is nested more deeply: some stop at 200 levels, most at 1000.
+        pub json_depth: usize = "jsonDepth", BoundedCountField { min: MIN_DEPTH, max: MAX_DEPTH }, default 512;
         /// Maximum number of running programs of handlers.
         ///
         /// More than a manifest names, and less than would make the machine swap. The child processes of the programs
@@ -117,6 +129,11 @@ section! {
         /// sessions instead of programs. One more closes the connection that is idle for longest, and calls wait if
         /// none is idle.
         pub lanes_per_handler: usize = "lanesPerHandler", CountField, default 8;
+        /// Maximum size of the definitions that a dedicated connection lists beside the shared ones; further ones are left out.
+        ///
+        /// A toolset that a client enables for itself is some 100 KB; a server must not fill the memory with lists for
+        /// each client.
+        pub lane_list_bytes: usize = "laneListBytes", SizeField(1), default MIB;
         /// Maximum memory of each process of a handler, at least 16 MiB. Default: no limit.
         ///
         /// A good value for one server is too low for another.
@@ -125,7 +142,7 @@ section! {
         /// Maximum number of tools in metrics; further ones count as `other`.
         ///
         /// Every time series has a cost in every system that stores it.
-        pub metric_labels: usize = "metricLabels", BoundedCountField(MAX_LABELS), default 1000;
+        pub metric_labels: usize = "metricLabels", BoundedCountField { min: 1, max: MAX_LABELS }, default 1000;
         /// Maximum number of spans that wait for export; more are dropped and counted.
         ///
         /// As in the specification of OpenTelemetry.

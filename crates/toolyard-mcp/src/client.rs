@@ -32,7 +32,7 @@ mod server_requests;
 mod tasks;
 mod transport;
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -43,13 +43,15 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
 use toolyard_core::access::CallPrice;
 use toolyard_core::{
-    Backend, Call, CallTarget, Caller, Catalog, ErrorCode, MessageExchange, Object, Outcome, SecretRedactor,
-    ToolError,
+    Backend, Call, CallTarget, Caller, Catalog, ClientIdentity, ErrorCode, MessageExchange, Object, Outcome,
+    SecretRedactor, ToolError,
 };
 use toolyard_net::budget::ByteBudget;
 use toolyard_process::{ProcessTable, ProgramSpec};
 
 pub use catalog::filter::UpstreamToolFilter;
+use catalog::followed_resources::FollowedConnections;
+use catalog::published::CatalogPublisher;
 use connection::UpstreamConnection;
 use connection::declared_capabilities::DeclaredCapabilities;
 pub use connection::liveness::LivenessProbe;
@@ -60,6 +62,7 @@ use pool::connector::UpstreamConnector;
 use pool::dedicated_connection::{ConnectionOwner, DedicatedKey};
 use pool::dedicated_pool::{ConnectionLease, DedicatedPool};
 pub use pool::dedicated_pool::{DedicatedOptions, SharingMode};
+use pool::open_connections::FollowRegistration;
 use pool::usage::ServerUsage;
 use retry::AttemptError;
 pub use retry::UpstreamRetry;
@@ -98,6 +101,8 @@ pub struct ClientOptions {
     pub max_message_bytes: usize,
     /// Maximum number of tools, and of prompts, resources and templates. Further ones are left out.
     pub max_list_items: usize,
+    /// Maximum nesting of a definition, and of the structured content of a result.
+    pub max_depth: usize,
     /// Timeout of connecting, including the first lists.
     pub connect_timeout: Duration,
     /// Timeout of the `server/discover` request that detects the era.
@@ -119,6 +124,8 @@ pub struct ClientOptions {
     pub budget: ByteBudget,
     /// Secrets that are redacted in the log and in connection errors.
     pub secrets: SecretRedactor,
+    /// Counts notifications of the server that are certain to belong to no single client.
+    pub dropped_notices: Arc<AtomicU64>,
 }
 
 /// A dedicated connection and its lease.
@@ -130,7 +137,7 @@ struct LeasedConnection {
 /// An upstream MCP server as a backend.
 pub struct McpBackend {
     connector: Arc<UpstreamConnector>,
-    catalog: watch::Receiver<Arc<Catalog>>,
+    catalog: Arc<CatalogPublisher>,
     state: watch::Receiver<ConnectionState>,
     retry: UpstreamRetry,
     /// The use of the server; `None` if it is never stopped when idle.
@@ -152,7 +159,7 @@ impl McpBackend {
             ServerEndpoint::Function(_) => transport::function::without_connection_options(options),
             ServerEndpoint::Http(_) | ServerEndpoint::Stdio { .. } => options,
         };
-        let (catalog, catalog_receiver) = watch::channel(Arc::default());
+        let catalog = Arc::new(CatalogPublisher::new());
         let (state, state_receiver) = watch::channel(ConnectionState::Connecting);
         let may_sleep = options.idle_timeout.is_some() && matches!(endpoint, ServerEndpoint::Stdio { .. });
         let usage = may_sleep.then(Arc::<ServerUsage>::default);
@@ -166,12 +173,12 @@ impl McpBackend {
         };
         let generation = FunctionGeneration::of(&endpoint);
         let connector = Arc::new(UpstreamConnector::new(name, endpoint, options));
-        let dedicated = DedicatedPool::new(connector.clone());
+        let dedicated = DedicatedPool::new(connector.clone(), catalog.clone());
         let refresh = Arc::<Notify>::default();
         let keeper = ConnectionKeeper {
             connector: connector.clone(),
             declared,
-            catalog,
+            catalog: catalog.clone(),
             state,
             usage: usage.clone(),
             refresh: refresh.clone(),
@@ -183,7 +190,7 @@ impl McpBackend {
         let keeper = Mutex::new(tasks);
         Self {
             connector,
-            catalog: catalog_receiver,
+            catalog,
             state: state_receiver,
             retry,
             usage,
@@ -198,8 +205,11 @@ impl McpBackend {
     /// Makes one attempt, in the era and on the connection that the call needs.
     async fn attempt(&self, call: Call) -> Result<Outcome, AttemptError> {
         let shared = wait_connected(&self.state).await?;
-        match self.legacy_key(&call, &shared) {
-            Some(legacy) => Box::pin(self.attempt_in_eras(call, shared, legacy)).await,
+        if let Some(legacy) = self.legacy_key(&call, &shared) {
+            return Box::pin(self.attempt_in_eras(call, shared, legacy)).await;
+        }
+        match self.lease_own(&call).await? {
+            Some(leased) => self.attempt_on(leased, call).await,
             None => self.attempt_by_default(call, shared).await,
         }
     }
@@ -229,11 +239,29 @@ impl McpBackend {
     }
 
     async fn invoke_on(&self, connection: &UpstreamConnection, call: Call) -> Result<Outcome, AttemptError> {
+        let levels = convert::message_levels(&call.target);
         let answer = match self.connector.runs_as_task(&call.target) {
             true => Box::pin(connection.invoke_as_task(call)).await,
             false => connection.invoke(target_method(&call.target), call).await.map_err(AttemptError::from),
         };
-        answer.and_then(|answer| Ok(convert::outcome(answer, connection.revision().era())?))
+        let (era, max_depth) = (connection.revision().era(), connection.options.max_depth);
+        answer.and_then(|answer| Ok(convert::outcome(answer, era, max_depth, levels)?))
+    }
+
+    /// Leases the dedicated connection of the caller that alone lists the target of the call; `None` if there is none.
+    async fn lease_own(&self, call: &Call) -> Result<Option<LeasedConnection>, ToolError> {
+        let Some(number) = self.catalog.connection_of(&call.caller, &call.target) else { return Ok(None) };
+        Box::pin(async {
+            while let Some(lease) =
+                lease_in_time(call.deadline, self.dedicated.lease_numbered(number)).await?
+            {
+                if let Some(connection) = lease.connection().await? {
+                    return Ok(Some(LeasedConnection { lease, connection }));
+                }
+            }
+            Ok(None)
+        })
+        .await
     }
 
     /// Returns the key of the dedicated connection that the call needs; `None` if the shared one will do.
@@ -307,7 +335,7 @@ async fn lease_in_time<T>(deadline: Option<Instant>, lease: impl Future<Output =
 
 impl Backend for McpBackend {
     fn catalog(&self) -> watch::Receiver<Arc<Catalog>> {
-        self.catalog.clone()
+        self.catalog.subscribe()
     }
 
     fn price(&self, call: &Call) -> Option<CallPrice> {
@@ -317,12 +345,16 @@ impl Backend for McpBackend {
         }
     }
 
-    fn follow(&self, uri: &str) -> BoxStream<'static, Object> {
-        catalog::followed_resources::follow_resource(
-            self.state.clone(),
-            uri.into(),
-            self.usage.as_ref().map(ServerUsage::begin),
-        )
+    fn follow(&self, uri: &str, caller: &Caller) -> BoxStream<'static, Object> {
+        let uri: Arc<str> = uri.into();
+        let client = ClientIdentity::of(caller).filter(|_| self.sharing != SharingMode::Shared);
+        let own = client.map(|client| self.dedicated.open_connections().register(client, uri.clone()));
+        // The clients of one key may have different capabilities.
+        let is_session = own.as_ref().is_some_and(FollowRegistration::is_of_session);
+        let shares = self.sharing == SharingMode::Automatic && !is_session;
+        let connections = FollowedConnections { shared: self.state.clone(), own, shares };
+        let in_use = self.usage.as_ref().map(ServerUsage::begin);
+        catalog::followed_resources::follow_resource(connections, uri, in_use)
     }
 
     fn roots_changed(&self, caller: &Caller) {
@@ -331,6 +363,10 @@ impl Backend for McpBackend {
 
     fn refresh(&self) {
         self.refresh.notify_one();
+    }
+
+    fn dropped_notices(&self) -> u64 {
+        self.connector.options().dropped_notices.load(Ordering::Relaxed)
     }
 
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Outcome, ToolError>> {

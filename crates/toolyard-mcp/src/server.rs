@@ -106,8 +106,8 @@ impl fmt::Debug for ClusterMember {
     }
 }
 
-/// The limits of clients.
-#[derive(Debug, Clone, Copy)]
+/// The limits of clients. The defaults are those of a manifest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrontendLimits {
     /// Maximum number of queued notifications per client; further ones are dropped.
     pub max_queued_notices: usize,
@@ -134,16 +134,16 @@ pub struct FrontendLimits {
 impl Default for FrontendLimits {
     fn default() -> Self {
         Self {
-            max_queued_notices: 64,
+            max_queued_notices: 256,
             list_page_size: 1000,
             heartbeat: Duration::from_secs(20),
             suspended_calls: 1000,
             ask_timeout: Duration::from_secs(600),
             tasks: 1000,
             task_ttl: Duration::from_secs(3600),
-            task_after: Duration::from_millis(50),
+            task_after: Duration::from_secs(15),
             task_poll_interval: Duration::from_secs(1),
-            max_response_bytes: 10 << 20,
+            max_response_bytes: 64 << 20,
         }
     }
 }

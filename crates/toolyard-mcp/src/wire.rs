@@ -99,6 +99,11 @@ pub mod method {
         PROGRESS,
         CANCELLED,
     ];
+
+    /// Returns `true` for notifications of changed lists and resources.
+    pub fn is_change(method: &str) -> bool {
+        [TOOLS_CHANGED, PROMPTS_CHANGED, RESOURCES_CHANGED, RESOURCE_UPDATED].contains(&method)
+    }
 }
 
 /// Returns the method of a target. Functions, which are not called by MCP, get a name for telemetry.

@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, header};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 use tokio::time::{Instant, timeout};
@@ -56,6 +57,15 @@ impl BodyEnds {
 
 /// Maximum pause of a body that holds memory of a short budget.
 const STALL_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Maximum number of bytes of a refused body that are read and dropped, so that its client can read the response.
+pub const MAX_DRAINED_BYTES: u64 = 64 << 20;
+
+/// Maximum time in which a refused body is read and dropped.
+const DRAIN_TIME: Duration = Duration::from_secs(10);
+
+/// Maximum pause of a refused body while it is read and dropped.
+const DRAIN_PAUSE: Duration = Duration::from_secs(1);
 
 /// Number of bytes that a body reserves at a time.
 const RESERVATION_STEP: usize = 64 * 1024;
@@ -130,6 +140,52 @@ where
             None => return Ok(growing.finish()),
         }
     }
+}
+
+/// Reads the complete body of a request, as [`read_with_budget`]. The rest of a body over the limit is read and dropped,
+/// up to [`MAX_DRAINED_BYTES`] and until the client pauses: a client that sees its connection end while it sends does
+/// not read the response. A client that waits for `100 Continue` has not sent anything yet.
+///
+/// # Errors
+/// As [`read_within`].
+pub async fn read_request<B>(
+    headers: &HeaderMap,
+    mut body: B,
+    limit: usize,
+    budget: impl FnOnce() -> ByteBudget,
+) -> Result<Bytes, BodyReadError>
+where
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    let is_announced = body.size_hint().lower() > limit as u64;
+    let read = read_with_budget(&mut body, limit, budget).await;
+    let waits = is_announced && headers.contains_key(header::EXPECT);
+    if matches!(read, Err(BodyReadError::TooLarge(_))) && !waits {
+        drain(body).await;
+    }
+    read
+}
+
+/// Reads and drops the rest of a body, unless it is announced to be larger than [`MAX_DRAINED_BYTES`].
+async fn drain<B>(mut body: B)
+where
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    let mut rest = MAX_DRAINED_BYTES;
+    if body.size_hint().lower() > rest {
+        return;
+    }
+    let drained = async {
+        while let Ok(Ok(Some(data))) = timeout(DRAIN_PAUSE, next_data(&mut body)).await {
+            match rest.checked_sub(data.len() as u64) {
+                Some(less) => rest = less,
+                None => return,
+            }
+        }
+    };
+    let _in_time = timeout(DRAIN_TIME, drained).await;
 }
 
 /// A body while it is read.

@@ -9,14 +9,17 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper_rustls::{ConfigBuilderExt, HttpsConnector, HttpsConnectorBuilder};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client as HyperClient;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use rustls::client::WebPkiServerVerifier;
 use rustls::{ClientConfig, ConfigBuilder, RootCertStore, WantsVerifier};
 use tokio::runtime;
 
 use crate::egress::{EgressPolicy, NonPublicHost, PolicyResolver, is_policy_refusal};
+use crate::failure::connection_reason;
+use crate::tls_verifier::CertificateVerifier;
 
 /// Maximum idle time of a connection. Shorter than common limits of servers (Node.js: 5 s), so that few requests meet
 /// a closed connection; these are sent again, as the server has not read them.
@@ -58,13 +61,31 @@ pub enum RequestError {
     Broken(#[source] Box<dyn Error + Send + Sync>),
 }
 
+impl RequestError {
+    /// Returns the reason for callers, which names no address and no host.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Connect(cause) => connection_reason(&**cause).unwrap_or("cannot connect"),
+            Self::NotPublic => "not a public address",
+            Self::Broken(cause) => connection_reason(&**cause).unwrap_or("connection broken"),
+        }
+    }
+}
+
 impl HttpClient {
     /// A client that verifies server certificates with the system's trusted roots.
     ///
     /// # Errors
     /// Errors if the system has no root certificates, or if they cannot be read.
     pub fn with_system_roots() -> std::io::Result<Self> {
-        Ok(Self::new(tls()?.with_native_roots()?.with_no_client_auth()))
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
+        let verifier = CertificateVerifier(verifier.map_err(std::io::Error::other)?);
+        let tls = tls()?.dangerous().with_custom_certificate_verifier(Arc::new(verifier));
+        Ok(Self::new(tls.with_no_client_auth()))
     }
 
     /// A client that trusts no certificates, for servers that are all reached through plain `http`. It saves the time

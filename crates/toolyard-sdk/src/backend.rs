@@ -10,8 +10,8 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, watch};
 use toolyard_core::registry::HandlerEntry;
 use toolyard_core::{
-    Backend, BackendPhase, Call, CallOutput, CallTarget, Catalog, CompletionReference, ErrorCode, Gateway,
-    Json, Object, Outcome, Prompt, PublishedTemplate, Registry, Resource, Tool, ToolError,
+    Backend, BackendPhase, Call, CallOutput, CallTarget, Caller, Catalog, CompletionReference, ErrorCode,
+    Gateway, Json, Object, Outcome, Prompt, PublishedTemplate, Registry, Resource, Tool, ToolError,
 };
 
 use crate::context::{Context, SharedContext};
@@ -130,7 +130,7 @@ impl Backend for ServerBackend {
         self.run(call).boxed()
     }
 
-    fn follow(&self, uri: &str) -> BoxStream<'static, Object> {
+    fn follow(&self, uri: &str, _caller: &Caller) -> BoxStream<'static, Object> {
         let uri: Arc<str> = uri.into();
         let changes = stream::unfold((self.updates.subscribe(), uri), |(mut updates, uri)| async move {
             loop {
@@ -164,8 +164,8 @@ impl Backend for WeakServerBackend {
         })
     }
 
-    fn follow(&self, uri: &str) -> BoxStream<'static, Object> {
-        self.0.upgrade().map_or_else(|| stream::pending().boxed(), |backend| backend.follow(uri))
+    fn follow(&self, uri: &str, caller: &Caller) -> BoxStream<'static, Object> {
+        self.0.upgrade().map_or_else(|| stream::pending().boxed(), |backend| backend.follow(uri, caller))
     }
 }
 

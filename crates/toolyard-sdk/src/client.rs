@@ -174,10 +174,12 @@ impl Client {
 
     async fn open(endpoint: ServerEndpoint) -> Result<Self, ClientError> {
         let options = ClientOptions {
+            dropped_notices: Arc::default(),
             name: env!("CARGO_PKG_NAME").to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             max_message_bytes: MESSAGE_BYTES,
             max_list_items: TOOLS,
+            max_depth: toolyard_core::json::DEFAULT_DEPTH,
             connect_timeout: Duration::from_secs(30),
             discover_timeout: Duration::from_secs(10),
             idle_timeout: None,
@@ -397,7 +399,8 @@ impl CallClient for ProgressListener {
     }
 
     fn notify(&self, notice: ClientNotification) {
-        let ClientNotification::Progress(params) = notice else { return };
+        let ClientNotification::Progress(body) = notice else { return };
+        let params = body.params;
         let number = |name: &str| params.get(name).and_then(|number| number.as_text().parse().ok());
         if let Some(progress) = number("progress") {
             let message = params.get_str("message").map(std::borrow::Cow::into_owned);

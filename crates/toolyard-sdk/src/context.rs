@@ -122,7 +122,7 @@ impl Context {
         if let Some(message) = message.into() {
             params.set("message", Json::string(message));
         }
-        self.0.call.client.notify(ClientNotification::Progress(params));
+        self.0.call.client.notify(ClientNotification::Progress(params.into()));
     }
 
     /// Sends a log message to the client. It is sent only if the client wants logs of this level. The data can be a
@@ -149,7 +149,7 @@ impl Context {
             .with("level", Json::string(level.as_str()))
             .with("logger", Json::string(call.target.name()))
             .with("data", data);
-        call.client.notify(ClientNotification::Log(params));
+        call.client.notify(ClientNotification::Log(params.into()));
     }
 
     /// Sends a log message of level `debug`, for troubleshooting.

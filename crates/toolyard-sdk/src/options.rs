@@ -25,7 +25,7 @@ pub struct ServerOptions {
     pub timeout: Duration,
     /// Maximum size of a message from a client, in bytes. 4 MiB.
     pub message_bytes: usize,
-    /// Maximum number of queued notifications per client; further ones are dropped. 64.
+    /// Maximum number of queued notifications per client; further ones are dropped. 256.
     pub queued_notices: usize,
     /// Maximum time to wait for the client's answer to a question. 10 minutes.
     pub ask_time: Duration,
@@ -63,6 +63,10 @@ const HEAD_BYTES: usize = 64 << 10;
 
 /// Maximum time for the head of a request, and for a connection without requests.
 const HEAD_TIME: Duration = Duration::from_secs(90);
+
+/// Minimum time of a call that continues as a task. Shorter than at a gateway, since only tools that may take long are
+/// called as tasks.
+const TASK_AFTER: Duration = Duration::from_millis(50);
 
 /// Maximum time that a client may leave a response unread.
 const WRITE_TIME: Duration = Duration::from_secs(60);
@@ -118,6 +122,7 @@ impl ServerOptions {
             ask_timeout: self.ask_time,
             tasks: self.tasks,
             task_ttl: self.task_ttl,
+            task_after: TASK_AFTER,
             ..FrontendLimits::default()
         }
     }

@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use ::http::{HeaderMap, HeaderName, HeaderValue};
 use toolyard_core::gate::{CallGate, GateSize};
+use toolyard_core::layers::ResultChecks;
 use toolyard_core::registry::{CallLimits, HandlerEntry};
 use toolyard_core::{Backend, Json, LongWork, Object, RetrySchedule, SecretRedactor, Tool};
 use toolyard_manifest::{
@@ -120,10 +121,10 @@ impl HandlerBuilder {
         let limits = CallLimits { timeout, gate: CallGate::new(size) };
         let disclosure = builtins::disclosure(&handler.kind);
         let is_builtin = matches!(handler.kind, HandlerKind::Builtins(_));
-        with_declaration(
-            handler,
-            HandlerEntry { secrets, disclosure, is_builtin, ..HandlerEntry::new(name, backend, limits) },
-        )
+        let result_checks = result_checks(&handler.kind);
+        let entry = HandlerEntry::new(name, backend, limits);
+        let entry = HandlerEntry { secrets, disclosure, is_builtin, result_checks, ..entry };
+        with_declaration(handler, entry)
     }
 
     /// Builds the backend of a handler.
@@ -161,6 +162,19 @@ pub(crate) fn with_declaration(declared: &manifest::HandlerConfig, handler: Hand
         chunking,
         ..handler
     }
+}
+
+/// Returns the checks of results: the manifest declares the schema of a single tool, while other schemas are those of
+/// the server.
+const fn result_checks(kind: &HandlerKind) -> ResultChecks {
+    let has_tool = match kind {
+        HandlerKind::Http(_) => true,
+        HandlerKind::Function(function) => function.tool.is_some(),
+        HandlerKind::CortexOne(function) => function.tool.is_some(),
+        HandlerKind::OpenApi(_) => return ResultChecks::Nesting,
+        HandlerKind::Mcp(_) | HandlerKind::Grpc(_) | HandlerKind::Builtins(_) => false,
+    };
+    if has_tool { ResultChecks::Schema } else { ResultChecks::None }
 }
 
 /// Returns the tool that a manifest defines.

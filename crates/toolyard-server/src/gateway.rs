@@ -6,6 +6,7 @@ use tokio::sync::watch;
 use toolyard_agent::large::{LargeResults, LargeSettings};
 use toolyard_core::Gateway;
 use toolyard_core::gate::GateSize;
+use toolyard_core::gateway::GatewayLimits;
 
 use crate::audit::AuditService;
 use crate::context::GatewayContext;
@@ -33,7 +34,8 @@ pub(crate) fn create(
     let size = GateSize { running: limits.concurrent_calls, waiting: limits.queued_calls };
     let (settings, settings_now) = watch::channel(None);
     let results = Box::new(LargeResults::new(settings_now, context.fleet.registry.clone()));
-    let mut layers = Gateway::layers(observers, size, Some(context.long_work.clone()), Some(results));
+    let of_calls = GatewayLimits { size, max_depth: limits.json_depth };
+    let mut layers = Gateway::layers(observers, of_calls, Some(context.long_work.clone()), Some(results));
     for name in without_layers {
         let at = layers.iter().position(|layer| layer.name() == name);
         layers.remove(at.ok_or_else(|| StartError::NoSuchLayer(name.clone()))?);

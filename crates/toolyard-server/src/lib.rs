@@ -26,6 +26,7 @@ pub mod audit;
 pub mod build;
 mod context;
 pub mod counters;
+mod dropped_notices;
 mod file_watcher;
 pub mod fleet;
 pub mod frontends;

@@ -8,11 +8,12 @@ use std::time::SystemTime;
 
 use serde::Serialize;
 use tokio::sync::watch;
-use toolyard_core::registry::{EntryKind, RegistryEntry};
+use toolyard_core::registry::{EntryKind, NoticeReason, PublishNotice, RegistryEntry};
 use toolyard_core::timestamp::iso_8601;
 use toolyard_core::{BackendPhase, Gateway, Registry};
 use toolyard_process::{ProcessInfo, ProcessTable};
 
+use crate::dropped_notices::dropped_notices;
 use crate::fleet::definitions::DefinitionDigest;
 use crate::fleet::{DefinitionChange, HandlerOrigin, HandlerStatus, ServedDefinition};
 use crate::keys::AuthenticatedCaller;
@@ -126,12 +127,22 @@ struct HandlerStatusReport {
     changes: Vec<ToolChangeReport>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unchecked: Vec<UncheckedToolReport>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    left_out: Vec<LeftOutReport>,
     /// Number of tools with arguments that are published under other names.
     #[serde(skip_serializing_if = "is_zero")]
     tools_with_renamed_arguments: usize,
     /// Number of tools with arguments whose names the interfaces of models refuse.
     #[serde(skip_serializing_if = "is_zero")]
     tools_with_illegal_arguments: usize,
+    /// Number of notifications of the server that belonged to no client for certain.
+    #[serde(skip_serializing_if = "is_none_dropped")]
+    dropped_notifications: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_none_dropped(number: &u64) -> bool {
+    *number == 0
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -144,6 +155,14 @@ fn is_zero(number: &usize) -> bool {
 struct UncheckedToolReport {
     tool: Arc<str>,
     reason: String,
+}
+
+/// An item of a server's list that is not published.
+#[derive(Debug, Serialize)]
+struct LeftOutReport {
+    kind: &'static str,
+    name: Arc<str>,
+    reason: Arc<str>,
 }
 
 /// A tool whose definition differs from the accepted one.
@@ -269,6 +288,7 @@ impl StatusReporter {
         let mut handlers = Vec::new();
         let mut tools: Vec<_> = registry.callable_entries(EntryKind::Tools).collect();
         tools.sort_by(|one, other| one.name.cmp(&other.name));
+        let dropped = dropped_notices(registry);
         for standing in statuses.iter() {
             let name = standing.declared.name.as_str();
             let endpoint: Arc<str> = standing.declared.endpoint().into();
@@ -280,8 +300,10 @@ impl StatusReporter {
                 tools: discovered_tools.len() - before,
                 processes: processes.collect(),
                 unchecked: own().filter_map(|entry| UncheckedToolReport::of(entry)).collect(),
+                left_out: registry.notices().iter().filter_map(|n| LeftOutReport::of(n, name)).collect(),
                 tools_with_renamed_arguments: own().filter(|entry| has_renamed_arguments(entry)).count(),
                 tools_with_illegal_arguments: own().filter(|entry| has_illegal_arguments(entry)).count(),
+                dropped_notifications: dropped.get(name).copied().unwrap_or_default(),
                 ..HandlerStatusReport::new(standing, endpoint)
             });
         }
@@ -354,6 +376,21 @@ impl UncheckedToolReport {
     }
 }
 
+impl LeftOutReport {
+    /// Returns the item of a notice if it is one of this handler that was left out.
+    fn of(notice: &PublishNotice, handler: &str) -> Option<Self> {
+        let NoticeReason::LeftOut(reason) = &notice.what else { return None };
+        let kind = match notice.kind {
+            EntryKind::Tools => "tool",
+            EntryKind::Prompts => "prompt",
+            EntryKind::Resources => "resource",
+            EntryKind::Templates => "template",
+        };
+        let report = || Self { kind, name: notice.own.clone(), reason: reason.clone() };
+        (*notice.handler == *handler).then(report)
+    }
+}
+
 impl HandlerStatusReport {
     fn new(standing: &HandlerStatus, endpoint: Arc<str>) -> Self {
         let last_error = standing.last_error.as_ref();
@@ -379,8 +416,10 @@ impl HandlerStatusReport {
             processes: Vec::new(),
             changes: standing.changes.iter().map(ToolChangeReport::from).collect(),
             unchecked: Vec::new(),
+            left_out: Vec::new(),
             tools_with_renamed_arguments: 0,
             tools_with_illegal_arguments: 0,
+            dropped_notifications: 0,
         }
     }
 }

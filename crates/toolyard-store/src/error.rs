@@ -70,7 +70,7 @@ pub enum StoreOpenError {
     #[error("this program was built without PostgreSQL support: build it with the feature `postgres`")]
     WithoutPostgres,
     /// The database refuses.
-    #[error("cannot open the store {location}: {advice}", advice = advice(source.trouble))]
+    #[error("cannot open the store {location}: {advice}", advice = advice(source.kind))]
     Database {
         /// Location of the store.
         location: String,
@@ -123,7 +123,7 @@ impl StoreOpenError {
     pub const fn kind(&self) -> StoreErrorKind {
         match self {
             Self::NewerVersion { .. } | Self::ForeignDatabase { .. } => StoreErrorKind::Unreadable,
-            Self::Database { source, .. } => source.trouble,
+            Self::Database { source, .. } => source.kind,
             Self::Folder { .. }
             | Self::File { .. }
             | Self::Missing { .. }

@@ -92,13 +92,33 @@ impl PostgresStore {
 
     /// Runs one statement, which is its own transaction, and returns its rows.
     async fn query(&self, statement: &str, parameters: &[SqlParameter<'_>]) -> Result<Vec<Row>, StoreError> {
-        let client = self.client().await?;
-        let rows = async {
-            let statement = client.prepare_cached(statement).await?;
-            client.query(&statement, parameters).await
-        };
-        with_timeout(rows).await
+        query_rows(&self.client().await?, statement, parameters).await
     }
+
+    /// Runs a statement that changes nothing. It is repeated if its connection turns out to be lost: a pooled
+    /// connection notices at its next use that its server was replaced.
+    async fn read(&self, statement: &str, parameters: &[SqlParameter<'_>]) -> Result<Vec<Row>, StoreError> {
+        for _ in 0..self.pool.status().size {
+            let client = self.client().await?;
+            let outcome = query_rows(&client, statement, parameters).await;
+            if outcome.is_ok() || !client.is_closed() {
+                return outcome;
+            }
+        }
+        self.query(statement, parameters).await
+    }
+}
+
+async fn query_rows(
+    client: &Client,
+    statement: &str,
+    parameters: &[SqlParameter<'_>],
+) -> Result<Vec<Row>, StoreError> {
+    let rows = async {
+        let statement = client.prepare_cached(statement).await?;
+        client.query(&statement, parameters).await
+    };
+    with_timeout(rows).await
 }
 
 /// Fails after [`STATEMENT_TIMEOUT`]. The server may have executed the statement by then.

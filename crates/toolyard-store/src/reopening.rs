@@ -87,8 +87,8 @@ impl ReopeningStore {
     fn current_store(&self) -> Option<Result<Arc<dyn Store>, StoreError>> {
         match &mut *self.state.lock().unwrap_or_else(PoisonError::into_inner) {
             StoreState::Open(store) => Some(Ok(store.clone())),
-            StoreState::Closed { kind: trouble, reason, retry_at: next } if Instant::now() < *next => {
-                Some(Err(StoreError::new(*trouble, reason.clone())))
+            StoreState::Closed { kind, reason, retry_at: next } if Instant::now() < *next => {
+                Some(Err(StoreError::new(*kind, reason.clone())))
             }
             StoreState::Closed { retry_at: next, .. } => {
                 // One caller at a time. If it is cancelled, another caller tries after the delay.

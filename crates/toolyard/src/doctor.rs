@@ -87,6 +87,8 @@ struct HandlerReport {
     #[serde(default)]
     unchecked: Vec<UncheckedTool>,
     #[serde(default)]
+    left_out: Vec<LeftOutItem>,
+    #[serde(default)]
     tools_with_renamed_arguments: usize,
     #[serde(default)]
     tools_with_illegal_arguments: usize,
@@ -96,6 +98,14 @@ struct HandlerReport {
 #[derive(Deserialize)]
 struct UncheckedTool {
     tool: String,
+    reason: String,
+}
+
+/// An item of a server's list that is not published.
+#[derive(Deserialize)]
+struct LeftOutItem {
+    kind: String,
+    name: String,
     reason: String,
 }
 
@@ -304,9 +314,18 @@ impl HandlerReport {
                 output::escape_line(&format!("{tool}: arguments are not validated: {reason}"))
             )
         };
-        let more = self.unchecked.len().saturating_sub(MAX_CHANGES_NAMED);
-        let more = if more > 0 { format!("\n        and {more} more") } else { String::new() };
-        self.unchecked.iter().take(MAX_CHANGES_NAMED).map(line).collect::<String>() + &more
+        self.unchecked.iter().take(MAX_CHANGES_NAMED).map(line).collect::<String>()
+            + &rest(self.unchecked.len())
+    }
+
+    /// Formats the items that are not published, one per line.
+    fn left_out_items(&self) -> String {
+        let line = |item: &LeftOutItem| {
+            let LeftOutItem { kind, name, reason } = item;
+            format!("\n        {}", output::escape_line(&format!("left out the {kind} {name}: {reason}")))
+        };
+        self.left_out.iter().take(MAX_CHANGES_NAMED).map(line).collect::<String>()
+            + &rest(self.left_out.len())
     }
 
     /// Formats the numbers of tools with arguments whose names the interfaces of models refuse.
@@ -338,7 +357,8 @@ impl HandlerReport {
             "  {word:<4}  {name:<width$}  {}, {protocol}, {endpoint}, since {since}",
             count(*tools, "tool")
         ));
-        let line = line + &self.changed_tools() + &self.unchecked_tools() + &self.argument_names();
+        let line = line + &self.changed_tools() + &self.unchecked_tools();
+        let line = line + &self.left_out_items() + &self.argument_names();
         match &self.last_error {
             Some(error) if self.is_down() => {
                 line + &format!("\n        {}", output::escape_line(&error.message))
@@ -352,6 +372,14 @@ impl HandlerReport {
             }
             None => line,
         }
+    }
+}
+
+/// Returns a line about the items beyond the limit.
+fn rest(items: usize) -> String {
+    match items.saturating_sub(MAX_CHANGES_NAMED) {
+        0 => String::new(),
+        more => format!("\n        and {more} more"),
     }
 }
 
@@ -373,6 +401,20 @@ mod tests {
           ok    files  12 tools, mcp, stdio://files, since today
                 1 tool with renamed arguments: models refuse their own names
                 2 tools with argument names that models refuse; set `renameArguments: true` in the handler
+        ");
+    }
+
+    #[test]
+    fn left_out_items_are_listed() {
+        let reason = "nested more than 512 levels deep, the limit of `limits.jsonDepth`";
+        let handler = json!({
+            "name": "files", "type": "mcp", "endpoint": "stdio://files", "phase": "Ready", "since": "today", "tools": 12,
+            "protocol": null, "lastError": null, "leftOut": [{"kind": "tool", "name": "deep", "reason": reason}],
+        });
+        let report: HandlerReport = serde_json::from_value(handler).unwrap();
+        assert_snapshot!(report.line(5), @r"
+          ok    files  12 tools, mcp, stdio://files, since today
+                left out the tool deep: nested more than 512 levels deep, the limit of `limits.jsonDepth`
         ");
     }
 

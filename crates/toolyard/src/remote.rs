@@ -154,10 +154,12 @@ impl RemoteGateway {
         let ProcessSettings { limits, timeouts, .. } = ProcessSettings::default();
         let auth = self.auth();
         let options = ClientOptions {
+            dropped_notices: Arc::default(),
             name: "toolyard".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             max_message_bytes: limits.response_bytes,
             max_list_items: limits.tools_per_handler,
+            max_depth: limits.json_depth,
             connect_timeout: REQUEST_TIMEOUT,
             discover_timeout: timeouts.era_probe,
             idle_timeout: None,

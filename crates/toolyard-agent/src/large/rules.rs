@@ -1,4 +1,4 @@
-//! The length from which a result is large, and its chunks.
+//! The length above which a result is large, and its chunks.
 
 use toolyard_core::RegistryEntry;
 use toolyard_core::access::AccessGrant;

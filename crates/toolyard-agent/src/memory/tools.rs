@@ -33,12 +33,12 @@ pub const QUERY: &str = "query_working_memory";
 pub const NAMES: [&str; 6] = [SAVE, GET, DELETE, SEARCH, LIST, QUERY];
 
 const ABOUT_SAVE: &str = "\
-Keeps a text or JSON in working memory for a limited time (5 minutes unless you say otherwise), so that you can find it \
-again later in this session. Saving under a key again replaces what was there.";
+Saves a text or JSON in working memory for a limited time (5 minutes by default), so that you can find it again later in \
+this session. Saving under an existing key replaces the value.";
 
 const ABOUT_GET: &str = "\
-Returns what is kept in working memory under a key: your own notes, or a chunk of a large tool result. A key with slashes, as \
-other tools show it, is used as it is.";
+Returns the value of a key in working memory: one of your own notes, or a chunk of a large tool result. Keys with slashes, \
+which other tools show, work unchanged.";
 
 const ABOUT_DELETE: &str = "Deletes an entry of working memory before it expires by itself.";
 

@@ -2,7 +2,7 @@
 
 use toolyard_core::{Call, CallOutput, CallTarget, ErrorCode, Json, Object, Outcome, Tool};
 
-use super::wire::{ToolError, ToolInvokeRequest, ToolInvokeResponse, ToolRegistration, codes};
+use super::wire::{ToolInvokeError, ToolInvokeRequest, ToolInvokeResponse, ToolRegistration, codes};
 use crate::memory::SESSION_META;
 
 /// Prefix of session ids that are also the beginning of keys of working memory.
@@ -70,7 +70,7 @@ impl ToolInvokeRequest {
     ///
     /// # Errors
     /// Returns [`codes::INVALID_ARGUMENTS`] if the arguments are not a JSON object.
-    pub fn to_call(&self) -> Result<Call, ToolError> {
+    pub fn to_call(&self) -> Result<Call, ToolInvokeError> {
         let mut call = Call::tool(&*self.tool_name, self.arguments()?.to_json());
         if let Some(session) = self.session() {
             call.meta.set(SESSION_META, Json::string(session));
@@ -86,7 +86,7 @@ impl ToolInvokeRequest {
     pub fn answer(
         &self,
         answer: Result<Outcome, toolyard_core::ToolError>,
-    ) -> Result<ToolInvokeResponse, ToolError> {
+    ) -> Result<ToolInvokeResponse, ToolInvokeError> {
         match answer {
             Ok(Outcome::Done(output)) => Ok(self.response(text_of(&output), output.is_error)),
             Ok(Outcome::NeedsInput(_) | Outcome::Task(_)) => Err(self.error(
@@ -106,13 +106,13 @@ impl ToolInvokeRequest {
 
     /// Returns the error for a tool that is not registered.
     #[must_use]
-    pub fn not_registered(&self) -> ToolError {
+    pub fn not_registered(&self) -> ToolInvokeError {
         self.error(codes::TOOL_NOT_FOUND, format!("Tool '{}' is not registered.", self.tool_name))
     }
 
     /// Returns an error that is not retryable.
-    fn error(&self, code: &str, message: impl Into<String>) -> ToolError {
-        ToolError {
+    fn error(&self, code: &str, message: impl Into<String>) -> ToolInvokeError {
+        ToolInvokeError {
             tool_call_id: self.tool_call_id.clone(),
             tool_name: self.tool_name.clone(),
             code: code.to_owned(),
@@ -121,7 +121,7 @@ impl ToolInvokeRequest {
         }
     }
 
-    fn refusal(&self, error: &toolyard_core::ToolError) -> ToolError {
+    fn refusal(&self, error: &toolyard_core::ToolError) -> ToolInvokeError {
         if error.code() == ErrorCode::ToolNotFound {
             return self.not_registered();
         }
@@ -130,11 +130,11 @@ impl ToolInvokeRequest {
         let peer = peer.as_ref().and_then(|peer| peer.get_str("message"));
         let message = peer.map_or_else(|| error.message().to_owned(), std::borrow::Cow::into_owned);
         let is_retryable = error.code().row().retryable;
-        ToolError { is_retryable, ..self.error(record_code(error.code()), message) }
+        ToolInvokeError { is_retryable, ..self.error(record_code(error.code()), message) }
     }
 
     /// Returns the arguments. An absent value, `null` and the empty text mean no arguments.
-    fn arguments(&self) -> Result<Object, ToolError> {
+    fn arguments(&self) -> Result<Object, ToolInvokeError> {
         match self.arguments.as_deref().map(str::trim) {
             None | Some("" | "null") => Ok(Object::new()),
             Some(text) => Object::parse(text.to_owned()).map_err(|_| {
@@ -153,7 +153,7 @@ impl ToolInvokeRequest {
     }
 }
 
-// === impl ToolInvokeResponse, ToolError ===
+// === impl ToolInvokeResponse, ToolInvokeError ===
 
 impl ToolInvokeResponse {
     /// Returns the result of the gateway.
@@ -164,8 +164,8 @@ impl ToolInvokeResponse {
     }
 }
 
-impl From<ToolError> for toolyard_core::ToolError {
-    fn from(error: ToolError) -> Self {
+impl From<ToolInvokeError> for toolyard_core::ToolError {
+    fn from(error: ToolInvokeError) -> Self {
         let code = match (&*error.code, error.is_retryable) {
             (codes::TOOL_NOT_FOUND, _) => ErrorCode::ToolNotFound,
             (codes::INVALID_ARGUMENTS, _) => ErrorCode::InvalidArguments,

@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use futures_util::future::{BoxFuture, FutureExt};
 use toolyard_core::{Caller, Gateway};
 
-use super::wire::{ToolError, ToolInvokeRequest, ToolInvokeResponse, ToolRegistration};
+use super::wire::{ToolInvokeError, ToolInvokeRequest, ToolInvokeResponse, ToolRegistration};
 
 /// Executor of the calls of a registered tool.
 pub trait ToolExecutor: Send + Sync {
@@ -15,7 +15,10 @@ pub trait ToolExecutor: Send + Sync {
     ///
     /// # Errors
     /// Returns an error if there is no response of the tool. A tool that ran and failed has a response.
-    fn execute(&self, request: ToolInvokeRequest) -> BoxFuture<'_, Result<ToolInvokeResponse, ToolError>>;
+    fn execute(
+        &self,
+        request: ToolInvokeRequest,
+    ) -> BoxFuture<'_, Result<ToolInvokeResponse, ToolInvokeError>>;
 }
 
 /// A tool of this name is already registered.
@@ -80,7 +83,7 @@ impl ToolRegistry {
     ///
     /// # Errors
     /// Returns an error if the tool is not registered, or as [`ToolExecutor::execute`] does.
-    pub async fn invoke(&self, request: ToolInvokeRequest) -> Result<ToolInvokeResponse, ToolError> {
+    pub async fn invoke(&self, request: ToolInvokeRequest) -> Result<ToolInvokeResponse, ToolInvokeError> {
         match self.get_executor(&request.tool_name) {
             Some(executor) => executor.execute(request).await,
             None => Err(request.not_registered()),
@@ -118,7 +121,10 @@ impl GatewayExecutor {
 }
 
 impl ToolExecutor for GatewayExecutor {
-    fn execute(&self, request: ToolInvokeRequest) -> BoxFuture<'_, Result<ToolInvokeResponse, ToolError>> {
+    fn execute(
+        &self,
+        request: ToolInvokeRequest,
+    ) -> BoxFuture<'_, Result<ToolInvokeResponse, ToolInvokeError>> {
         async move {
             let mut call = request.to_call()?;
             call.caller = self.caller.clone();

@@ -50,8 +50,11 @@ fn records_are_written_as_documented_and_read_in_any_case() {
     let bare = ToolRegistration { parameters_schema: None, ..registration.clone() };
     let with_arguments = request(Some(r#"{"query":"x"}"#));
     let bare_request = ToolInvokeRequest { session_id: None, ..request(None) };
-    let timeout =
-        ToolError { code: codes::TIMEOUT.into(), is_retryable: true, ..with_arguments.not_registered() };
+    let timeout = ToolInvokeError {
+        code: codes::TIMEOUT.into(),
+        is_retryable: true,
+        ..with_arguments.not_registered()
+    };
     let lines = [
         round_trip(&registration),
         round_trip(&bare),
@@ -96,7 +99,7 @@ fn missing_and_invalid_members_are_named() {
         r#"{"toolCallId": "1", "toolName": "t", "content": "hunter2"}"#,
         r#"ToolInvokeResponse { tool_call_id: "1", tool_name: "t", is_error: false, .. }"#,
     );
-    check::<ToolError>(r#"{"toolCallId": "1", "toolName": "t"}"#, "`code` is required");
+    check::<ToolInvokeError>(r#"{"toolCallId": "1", "toolName": "t"}"#, "`code` is required");
     check::<ToolRegistration>("{}", "`name` is required");
 }
 
@@ -221,10 +224,13 @@ impl FixedToolExecutor {
 }
 
 impl ToolExecutor for FixedToolExecutor {
-    fn execute(&self, request: ToolInvokeRequest) -> BoxFuture<'_, Result<ToolInvokeResponse, ToolError>> {
+    fn execute(
+        &self,
+        request: ToolInvokeRequest,
+    ) -> BoxFuture<'_, Result<ToolInvokeResponse, ToolInvokeError>> {
         let answer = match self.answer {
             Ok((content, is_error)) => Ok(request.response(content.map(str::to_owned), is_error)),
-            Err(message) => Err(ToolError { message: message.into(), ..request.not_registered() }),
+            Err(message) => Err(ToolInvokeError { message: message.into(), ..request.not_registered() }),
         };
         *self.last.lock().unwrap() = Some(request);
         ready(answer).boxed()

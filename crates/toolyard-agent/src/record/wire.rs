@@ -8,11 +8,11 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Codes of a [`ToolError`].
+/// Codes of a [`ToolInvokeError`].
 pub mod codes {
     /// No tool has this name.
     pub const TOOL_NOT_FOUND: &str = "tool_not_found";
-    /// The tool failed, or its executor cannot be reached: see [`is_retryable`](super::ToolError::is_retryable).
+    /// The tool failed, or its executor cannot be reached: see [`is_retryable`](super::ToolInvokeError::is_retryable).
     pub const EXECUTION_FAILED: &str = "execution_failed";
     /// The call took too long.
     pub const TIMEOUT: &str = "timeout";
@@ -66,7 +66,7 @@ pub struct ToolInvokeResponse {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "camelCase", try_from = "RecordMembers")]
 #[error("{message}")]
-pub struct ToolError {
+pub struct ToolInvokeError {
     /// Id of the call.
     pub tool_call_id: String,
     /// Name of the tool.
@@ -193,7 +193,7 @@ impl TryFrom<RecordMembers> for ToolInvokeResponse {
     }
 }
 
-impl TryFrom<RecordMembers> for ToolError {
+impl TryFrom<RecordMembers> for ToolInvokeError {
     type Error = BadRecord;
 
     fn try_from(mut members: RecordMembers) -> Result<Self, BadRecord> {

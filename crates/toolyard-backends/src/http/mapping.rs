@@ -16,13 +16,13 @@ const MAX_INLINE_BYTES: usize = 64 * 1024;
 
 /// A JMESPath expression with its limits.
 #[derive(Debug, Clone)]
-pub struct JmespathMapping {
+pub struct JmesPathMapping {
     expression: Expression<'static>,
     growth: GrowthBound,
     max_bytes: usize,
 }
 
-impl JmespathMapping {
+impl JmesPathMapping {
     /// Creates a mapping whose results have at most `max_bytes` bytes.
     #[must_use]
     pub fn new(expression: Expression<'static>, max_bytes: usize) -> Self {
@@ -99,7 +99,7 @@ mod tests {
 
     #[track_caller]
     fn check(expression: &str, most_bytes: usize, data: &str, expected: &str) {
-        let mapping = JmespathMapping::new(jmespath::compile(expression).unwrap(), most_bytes);
+        let mapping = JmesPathMapping::new(jmespath::compile(expression).unwrap(), most_bytes);
         let mapped = mapping.apply(&Json::parse(data.to_owned()).unwrap());
         let mapped = mapped.map_or_else(|error| error.message().to_owned(), |json| json.as_text().to_owned());
         assert_eq!(mapped, expected);
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn brief_mappings_are_small_in_growth_and_data() {
         let is_brief =
-            |text, bytes| JmespathMapping::new(jmespath::compile(text).unwrap(), usize::MAX).is_brief(bytes);
+            |text, bytes| JmesPathMapping::new(jmespath::compile(text).unwrap(), usize::MAX).is_brief(bytes);
         assert!(is_brief("a.b", 1000));
         assert!(!is_brief("a.b", 1 << 20));
         assert!(!is_brief("join(a, b)", 1000));

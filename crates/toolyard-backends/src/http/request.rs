@@ -8,7 +8,7 @@ use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, header};
 use bytes::Bytes;
 use toolyard_core::{ErrorCode, Json, Object, ToolError};
 
-use super::mapping::JmespathMapping;
+use super::mapping::JmesPathMapping;
 use super::target::{RequestTarget, invalid_argument, percent_encode, plain_text};
 
 /// Template of a tool's requests.
@@ -32,7 +32,7 @@ pub struct HttpRequestPlan {
     /// Members of every body; arguments override them.
     pub static_body: Object,
     /// Mapping that converts the arguments to the body.
-    pub body_mapping: Option<JmespathMapping>,
+    pub body_mapping: Option<JmesPathMapping>,
 }
 
 impl HttpRequestPlan {

@@ -2,10 +2,11 @@
 
 use ::http::{HeaderValue, StatusCode};
 use bytes::Bytes;
+use toolyard_core::output_schema::OutputForm;
 use toolyard_core::secrets::REDACTED;
 use toolyard_core::{CallOutput, ErrorCode, Json, Object, ToolError};
 
-use super::mapping::JmespathMapping;
+use super::mapping::JmesPathMapping;
 
 /// Conversion of a tool's responses to results.
 #[derive(Clone, Default)]
@@ -13,9 +14,9 @@ pub struct ResponseConversion {
     /// Members of a response that are redacted.
     pub redact: Vec<String>,
     /// Mapping that converts a response to the result.
-    pub mapping: Option<JmespathMapping>,
-    /// True if the tool publishes an output schema, and so promises structured content.
-    pub promises_structure: bool,
+    pub mapping: Option<JmesPathMapping>,
+    /// Form of the structured content that the tool declares.
+    pub form: OutputForm,
 }
 
 /// Maximum length of an error body in a result, in bytes.
@@ -34,7 +35,8 @@ impl ResponseConversion {
     }
 
     /// Converts a successful response: JSON is redacted, mapped, and returned as text and structured content; other
-    /// bodies are text.
+    /// bodies are text. Without an output schema only objects are structured content, because clients of revisions before
+    /// 2026-07-28 expect objects.
     ///
     /// # Errors
     /// [`ErrorCode::ExecutionFailed`] if the body is not text, or a mapping does not fit it.
@@ -52,10 +54,14 @@ impl ResponseConversion {
             text if text.is_empty() => status_line(status),
             text => text,
         };
-        if self.mapping.is_none() && !self.promises_structure {
-            return Ok(CallOutput::text(&text));
-        }
-        let json = Object::new().with("result", Json::string(&text)).to_json();
+        let text = Json::string(&text);
+        let json = match (self.form, &self.mapping) {
+            (OutputForm::Undeclared, None) => {
+                return Ok(CallOutput::text(&text.to_str().unwrap_or_default()));
+            }
+            (OutputForm::Other, None) => text,
+            _ => Object::new().with("result", text).to_json(),
+        };
         let body = json.bytes();
         self.json_output(&json, &body)
     }
@@ -73,8 +79,7 @@ impl ResponseConversion {
             None => json.as_text().into(),
         };
         let mut output = CallOutput::text(&text);
-        // Clients of revisions before 2026-07-28 accept objects only.
-        if json.is_object() {
+        if json.is_object() || self.form != OutputForm::Undeclared {
             output.body.set("structuredContent", json.clone());
         }
         Ok(output)

@@ -2,6 +2,7 @@
 
 use ::http::{HeaderName, HeaderValue, Method, StatusCode};
 use bytes::Bytes;
+use toolyard_core::output_schema::OutputForm;
 use toolyard_core::{CallOutput, Json, Object};
 
 use super::request::HttpRequestPlan;
@@ -214,8 +215,14 @@ fn successful_responses_become_results() {
         "execution_failed: The response is neither JSON nor text",
     );
     check_output(&plain, "text/plain", b"", &text("200 OK"));
-    let structured = ResponseConversion { promises_structure: true, ..ResponseConversion::default() };
-    check_output(&structured, "text/plain", b"hi", &both(r#"{"result":"hi"}"#, r#"{"result":"hi"}"#));
+    let object = ResponseConversion { form: OutputForm::Object, ..ResponseConversion::default() };
+    check_output(&object, "text/plain", b"hi", &both(r#"{"result":"hi"}"#, r#"{"result":"hi"}"#));
+    check_output(&object, "application/json", b"[1.0]", &both("[1.0]", "[1.0]"));
+    let other = ResponseConversion { form: OutputForm::Other, ..ResponseConversion::default() };
+    check_output(&other, "text/plain", b"hi", &both("hi", r#""hi""#));
+    check_output(&other, "application/json", br#""hi""#, &both("hi", r#""hi""#));
+    check_output(&other, "application/json", b"[1.0]", &both("[1.0]", "[1.0]"));
+    check_output(&other, "application/json", b"", &both("200 OK", r#""200 OK""#));
 }
 
 #[test]
@@ -278,6 +285,6 @@ fn error_results_have_an_excerpt_of_the_body() {
     check(&redact, 400, r#"{"token":"s3cret""#, true, "HTTP 400 Bad Request");
 }
 
-fn mapping(expression: &str) -> mapping::JmespathMapping {
-    mapping::JmespathMapping::new(jmespath::compile(expression).unwrap(), 1 << 20)
+fn mapping(expression: &str) -> mapping::JmesPathMapping {
+    mapping::JmesPathMapping::new(jmespath::compile(expression).unwrap(), 1 << 20)
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use toolyard_backends::cortexone::unwrap::ReturnFormat;
-use toolyard_backends::cortexone::{CortexoneFunction, CortexoneOptions};
+use toolyard_backends::cortexone::{CortexOneFunction, CortexOneOptions};
 use toolyard_backends::delivery::{RequestDelivery, ResendPolicy};
 use toolyard_backends::function::{self, FunctionBackend};
 use toolyard_backends::http::response::ResponseConversion;
@@ -25,8 +25,8 @@ const REQUEST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":
 
 const MESSAGE: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#;
 
-fn options(url: &str, returns: ReturnFormat) -> CortexoneOptions {
-    CortexoneOptions {
+fn options(url: &str, returns: ReturnFormat) -> CortexOneOptions {
+    CortexOneOptions {
         url: format!("{url}api/v1/functions/echo/1.2.0/invoke").parse().unwrap(),
         auth: UpstreamCredentials {
             scheme: HttpAuthScheme::Bare,
@@ -48,11 +48,11 @@ fn options(url: &str, returns: ReturnFormat) -> CortexoneOptions {
     }
 }
 
-fn function(options: CortexoneOptions) -> CortexoneFunction {
-    CortexoneFunction::new(options, &HttpClient::without_roots().unwrap())
+fn function(options: CortexOneOptions) -> CortexOneFunction {
+    CortexOneFunction::new(options, &HttpClient::without_roots().unwrap())
 }
 
-async fn ask(function: &CortexoneFunction) -> Result<String, ToolError> {
+async fn ask(function: &CortexOneFunction) -> Result<String, ToolError> {
     let answer = function.exchange(Json::parse(REQUEST).unwrap(), None).await?;
     Ok(answer.as_text().to_owned())
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use server::{Answer, Server};
 use tokio::time::Instant;
 use toolyard_backends::delivery::{RequestDelivery, ResendPolicy};
-use toolyard_backends::http::mapping::JmespathMapping;
+use toolyard_backends::http::mapping::JmesPathMapping;
 use toolyard_backends::http::request::HttpRequestPlan;
 use toolyard_backends::http::response::ResponseConversion;
 use toolyard_backends::http::target::RequestTarget;
@@ -311,7 +311,7 @@ async fn large_mappings_run_in_the_background_within_the_budget() {
     let budget = toolyard_net::budget::ByteBudget::new(4 << 20);
     options.delivery.budget = budget.clone();
     options.delivery.response_bytes = 1 << 20;
-    options.reading.mapping = Some(JmespathMapping::new(jmespath::compile("{b: a}").unwrap(), 1 << 20));
+    options.reading.mapping = Some(JmesPathMapping::new(jmespath::compile("{b: a}").unwrap(), 1 << 20));
     let jobs = Jobs::default();
     let queue = jobs.clone();
     let long_work = LongWork::new(std::sync::Arc::new(move |job| queue.lock().unwrap().push(job)));

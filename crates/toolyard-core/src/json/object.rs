@@ -51,18 +51,26 @@ impl Object {
     /// # Errors
     /// If the text is not a JSON object, or has duplicate members at this level.
     pub fn parse(text: impl Into<Bytes>) -> Result<Self, JsonError> {
+        Self::parse_within(text, usize::MAX)
+    }
+
+    /// Parses a text with exactly one object that is nested `max_depth` levels deep at most, itself included.
+    ///
+    /// # Errors
+    /// As [`Object::parse`], and with the problem [`TOO_DEEP`](super::TOO_DEEP).
+    pub fn parse_within(text: impl Into<Bytes>, max_depth: usize) -> Result<Self, JsonError> {
         let text = text.into();
         check_utf8(&text)?;
         // Ranges first: the text is only sliced once its line breaks are replaced.
         let mut ranges = Vec::with_capacity(8);
-        JsonLexer::new(&text).members(|key, value| ranges.push((key, value)))?;
+        JsonLexer::within(&text, max_depth).members(|key, value| ranges.push((key, value)))?;
         Self::from_ranges(&without_breaks(text), ranges)
     }
 
     /// Opens a value that was validated before.
-    pub(super) fn scanned(text: &Bytes) -> Result<Self, JsonError> {
+    pub(super) fn scanned(text: &Bytes, max_depth: usize) -> Result<Self, JsonError> {
         let mut ranges = Vec::with_capacity(8);
-        JsonLexer::new(text).members(|key, value| ranges.push((key, value)))?;
+        JsonLexer::within(text, max_depth).members(|key, value| ranges.push((key, value)))?;
         Self::from_ranges(text, ranges)
     }
 

@@ -2,22 +2,61 @@
 
 use std::ops::Range;
 
-use super::{JsonError, MAX_DEPTH, NOT_AN_OBJECT};
+use super::{JsonError, NOT_AN_OBJECT, TOO_DEEP};
 
 /// A position in a text.
 pub(super) struct JsonLexer<'a> {
     text: &'a [u8],
     at: usize,
+    max_depth: usize,
+}
+
+/// The open brackets of a text: a bit for each, so that nesting costs no stack and little memory.
+#[derive(Default)]
+struct OpenBrackets {
+    depth: usize,
+    /// The innermost ones, up to 64; 1 for an object.
+    last: u64,
+    /// The outer ones.
+    outer: Vec<u64>,
+}
+
+impl OpenBrackets {
+    fn push(&mut self, is_object: bool) {
+        if self.depth > 0 && self.depth.is_multiple_of(64) {
+            self.outer.push(self.last);
+        }
+        self.last = self.last << 1 | u64::from(is_object);
+        self.depth += 1;
+    }
+
+    fn pop(&mut self) {
+        self.depth -= 1;
+        self.last >>= 1;
+        if self.depth > 0 && self.depth.is_multiple_of(64) {
+            self.last = self.outer.pop().unwrap_or_default();
+        }
+    }
+
+    /// Returns `true` if the innermost bracket is that of an object; `None` if none is open.
+    const fn in_object(&self) -> Option<bool> {
+        if self.depth == 0 { None } else { Some(self.last & 1 == 1) }
+    }
 }
 
 impl<'a> JsonLexer<'a> {
-    pub(super) fn new(text: &'a [u8]) -> Self {
-        Self { text, at: 0 }
+    pub(super) const fn new(text: &'a [u8]) -> Self {
+        Self::within(text, usize::MAX)
+    }
+
+    /// Creates a lexer that fails where values are nested more than `max_depth` levels deep.
+    pub(super) const fn within(text: &'a [u8], max_depth: usize) -> Self {
+        Self { text, at: 0, max_depth }
     }
 
     /// Reads a value that fills the text, except for white space.
     pub(super) fn whole_value(&mut self) -> Result<Range<usize>, JsonError> {
-        let range = self.value(MAX_DEPTH)?;
+        let range = self.value(0)?;
         self.end()?;
         Ok(range)
     }
@@ -33,8 +72,18 @@ impl<'a> JsonLexer<'a> {
             self.whole_value()?;
             return Err(JsonError { problem: NOT_AN_OBJECT, offset: 0 });
         }
-        self.object(MAX_DEPTH, &mut each)?;
-        self.end()
+        self.open(0)?;
+        if self.closes(b'}') {
+            return self.end();
+        }
+        loop {
+            let key = self.key()?;
+            each(key, self.value(1)?);
+            if self.closes(b'}') {
+                return self.end();
+            }
+            self.expect(b',', "expected `,` or `}`")?;
+        }
     }
 
     /// Reads an array that fills the text: `each` is called with the range of each item.
@@ -43,8 +92,17 @@ impl<'a> JsonLexer<'a> {
         if self.peek() != Some(b'[') {
             return self.fail("expected an array");
         }
-        self.array(MAX_DEPTH, &mut each)?;
-        self.end()
+        self.open(0)?;
+        if self.closes(b']') {
+            return self.end();
+        }
+        loop {
+            each(self.value(1)?);
+            if self.closes(b']') {
+                return self.end();
+            }
+            self.expect(b',', "expected `,` or `]`")?;
+        }
     }
 
     /// Returns the text that `step` reads.
@@ -57,68 +115,88 @@ impl<'a> JsonLexer<'a> {
         Ok(&self.text[start..self.at])
     }
 
-    fn value(&mut self, depth: usize) -> Result<Range<usize>, JsonError> {
+    /// Reads a value inside of `outer` brackets, without recursion.
+    pub(super) fn value(&mut self, outer: usize) -> Result<Range<usize>, JsonError> {
         self.blanks();
         let start = self.at;
         match self.peek() {
-            Some(b'{') => self.object(depth, &mut |_, _| ())?,
-            Some(b'[') => self.array(depth, &mut |_| ())?,
-            Some(b'"') => self.string()?,
-            Some(b'-' | b'0'..=b'9') => self.number()?,
-            Some(first) => self.skip_word(first)?,
-            None => return self.fail("the text ends where a value is expected"),
+            Some(b'{' | b'[') => self.container(outer)?,
+            first => self.scalar(first)?,
         }
         Ok(start..self.at)
     }
 
-    fn object(
-        &mut self,
-        depth: usize,
-        each: &mut dyn FnMut(Range<usize>, Range<usize>),
-    ) -> Result<(), JsonError> {
-        let depth = self.deeper(depth)?;
-        if self.closes(b'}') {
-            return Ok(());
-        }
-        loop {
-            self.blanks();
-            let key = self.at;
-            self.string()?;
-            let key = key..self.at;
-            self.blanks();
-            self.expect(b':', "expected `:` after a key")?;
-            let value = self.value(depth)?;
-            each(key, value);
-            if self.closes(b'}') {
-                return Ok(());
-            }
-            self.expect(b',', "expected `,` or `}`")?;
+    fn scalar(&mut self, first: Option<u8>) -> Result<(), JsonError> {
+        match first {
+            Some(b'"') => self.string(),
+            Some(b'-' | b'0'..=b'9') => self.number(),
+            Some(first) => self.skip_word(first),
+            None => self.fail("the text ends where a value is expected"),
         }
     }
 
-    fn array(&mut self, depth: usize, each: &mut dyn FnMut(Range<usize>)) -> Result<(), JsonError> {
-        let depth = self.deeper(depth)?;
-        if self.closes(b']') {
-            return Ok(());
-        }
+    /// Reads an object or an array.
+    fn container(&mut self, outer: usize) -> Result<(), JsonError> {
+        let mut brackets = OpenBrackets::default();
         loop {
-            each(self.value(depth)?);
-            if self.closes(b']') {
+            self.blanks();
+            match self.peek() {
+                Some(first @ (b'{' | b'[')) => {
+                    self.open(outer + brackets.depth)?;
+                    let is_object = first == b'{';
+                    if !self.closes(if is_object { b'}' } else { b']' }) {
+                        brackets.push(is_object);
+                        if is_object {
+                            self.key()?;
+                        }
+                        continue;
+                    }
+                }
+                first => self.scalar(first)?,
+            }
+            if self.close_all(&mut brackets)? {
                 return Ok(());
             }
-            self.expect(b',', "expected `,` or `]`")?;
         }
     }
 
-    /// Reads an opening bracket.
-    fn deeper(&mut self, depth: usize) -> Result<usize, JsonError> {
-        match depth.checked_sub(1) {
-            Some(depth) => {
-                self.at += 1;
-                Ok(depth)
+    /// Reads what follows a value, up to the next value. Returns `true` if there is none because all brackets are
+    /// closed.
+    fn close_all(&mut self, brackets: &mut OpenBrackets) -> Result<bool, JsonError> {
+        while let Some(in_object) = brackets.in_object() {
+            if in_object {
+                if !self.closes(b'}') {
+                    self.expect(b',', "expected `,` or `}`")?;
+                    self.key()?;
+                    return Ok(false);
+                }
+            } else if !self.closes(b']') {
+                self.expect(b',', "expected `,` or `]`")?;
+                return Ok(false);
             }
-            None => self.fail("nested too deeply"),
+            brackets.pop();
         }
+        Ok(true)
+    }
+
+    /// Reads the name of a member and the colon, and returns the range of the name.
+    fn key(&mut self) -> Result<Range<usize>, JsonError> {
+        self.blanks();
+        let start = self.at;
+        self.string()?;
+        let key = start..self.at;
+        self.blanks();
+        self.expect(b':', "expected `:` after a key")?;
+        Ok(key)
+    }
+
+    /// Reads an opening bracket inside of `outer` others.
+    fn open(&mut self, outer: usize) -> Result<(), JsonError> {
+        if outer >= self.max_depth {
+            return self.fail(TOO_DEEP);
+        }
+        self.at += 1;
+        Ok(())
     }
 
     pub(super) fn string(&mut self) -> Result<(), JsonError> {

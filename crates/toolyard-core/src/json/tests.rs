@@ -60,12 +60,68 @@ fn invalid_json_is_refused() {
     assert_eq!(Json::parse(&b"\"\xff\""[..]).unwrap_err().problem, "not UTF-8");
 }
 
+/// A value of this depth, of arrays and objects in turn.
+fn nested(depth: usize) -> String {
+    let opening = (0..depth).map(|level| if level % 2 == 0 { "{\"a\": " } else { "[" });
+    let closing = (0..depth).rev().map(|level| if level % 2 == 0 { "}" } else { " , 1]" });
+    opening.chain(["\"x\""]).chain(closing).collect()
+}
+
 #[test]
-fn depth_is_limited() {
-    let nested = |depth| "[".repeat(depth) + &"]".repeat(depth);
-    assert!(Json::parse(nested(MAX_DEPTH)).is_ok());
-    assert_eq!(Json::parse(nested(MAX_DEPTH + 1)).unwrap_err().problem, "nested too deeply");
-    assert!(Json::parse("[".repeat(1_000_000)).is_err());
+fn depth_is_limited_where_a_limit_is_given() {
+    for depth in [1, 2, 63, 64, 65, 128, 129, 513] {
+        let text = nested(depth);
+        let json = Json::parse(text.clone()).unwrap();
+        assert!(Json::parse_within(text.clone(), depth).is_ok(), "{depth}");
+        assert!(Object::parse_within(text.clone(), depth).is_ok(), "{depth}");
+        assert!(json.to_object_within(depth).is_ok(), "{depth}");
+        for refused in [
+            Json::parse_within(text.clone(), depth - 1).map(drop),
+            Object::parse_within(text.clone(), depth - 1).map(drop),
+            json.to_object_within(depth - 1).map(drop),
+        ] {
+            assert_eq!(refused.unwrap_err().problem, TOO_DEEP, "{depth}");
+        }
+    }
+}
+
+/// Runs work on a thread with the least stack that systems offer.
+fn on_small_stack(work: impl FnOnce() + Send + 'static) {
+    std::thread::Builder::new().stack_size(64 << 10).spawn(work).unwrap().join().unwrap();
+}
+
+#[test]
+fn depth_costs_no_stack() {
+    on_small_stack(|| {
+        let text = nested(100_000);
+        let json = Json::parse(text.clone()).unwrap();
+        assert_eq!(json.as_text(), text);
+        let object = json.to_object().unwrap();
+        assert_eq!(object.to_json().to_object().unwrap(), object);
+        let list = object.get("a").unwrap();
+        assert_eq!(list.to_items().unwrap().len(), 2);
+        let brackets = "[".repeat(1_000_000);
+        assert_eq!(Json::parse(brackets).unwrap_err().offset, 1_000_000);
+        assert_eq!(Json::parse(nested(99_999) + "]").unwrap_err().problem, "text after the value");
+    });
+}
+
+#[test]
+fn typed_values_are_cut_at_the_maximum_depth() {
+    let innermost = |json: &Json| {
+        let value = json.to_value();
+        let mut inner = &value;
+        let mut depth = 0;
+        while let Some(next) = inner.get("a").or_else(|| inner.get(0)) {
+            inner = next;
+            depth += 1;
+        }
+        (depth, inner.clone())
+    };
+    let json = |depth: usize| Json::parse(nested(depth)).unwrap();
+    assert_eq!(innermost(&json(MAX_DEPTH)), (MAX_DEPTH, "x".into()));
+    assert_eq!(innermost(&json(MAX_DEPTH + 1)), (MAX_DEPTH, Value::Null));
+    assert_eq!(innermost(&json(50_000)), (MAX_DEPTH, Value::Null));
 }
 
 #[test]

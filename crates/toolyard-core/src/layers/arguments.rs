@@ -7,6 +7,7 @@ use futures_util::future::BoxFuture;
 use super::{CallResult, Layer, NextLayer, in_time};
 use crate::call::{Call, CallTarget};
 use crate::error::{ErrorCode, ToolError};
+use crate::json::{self, DEFAULT_DEPTH, Json};
 use crate::long_work::{BackgroundSpawner, LongWork};
 use crate::schema::ValidationBudget;
 use crate::tool::Tool;
@@ -18,6 +19,7 @@ use crate::tool::Tool;
 /// call.
 pub struct ArgumentValidation {
     long_work: Option<LongWork>,
+    max_depth: usize,
 }
 
 impl ArgumentValidation {
@@ -30,15 +32,27 @@ impl ArgumentValidation {
     /// Creates the layer with permits that long validations share with other long work.
     #[must_use]
     pub const fn by(long_work: Option<LongWork>) -> Self {
-        Self { long_work }
+        Self { long_work, max_depth: DEFAULT_DEPTH }
+    }
+
+    /// Sets the maximum nesting of arguments, of tools and of everything else that is called.
+    #[must_use]
+    pub fn nested_at_most(self, max_depth: usize) -> Self {
+        Self { max_depth, ..self }
     }
 
     async fn check(&self, tool: &Arc<Tool>, call: &Call) -> Result<(), ToolError> {
-        let Some(long_work) = &self.long_work else { return tool.check_arguments(call.arguments()) };
+        let max_depth = self.max_depth;
+        let budget = |arguments: Option<&Json>| {
+            ValidationBudget::of(arguments.map_or(0, |arguments| arguments.as_bytes().len()))
+        };
+        let Some(long_work) = &self.long_work else {
+            return tool.check_within(call.arguments(), max_depth, &budget(call.arguments()));
+        };
         let (tool, arguments) = (tool.clone(), call.arguments().cloned());
         let check = long_work.run(call, move |stop| {
-            let bytes = arguments.as_ref().map_or(0, |arguments| arguments.as_bytes().len());
-            tool.check_within(arguments.as_ref(), &ValidationBudget::of(bytes).until(stop.flag()))
+            let budget = budget(arguments.as_ref()).until(stop.flag());
+            tool.check_within(arguments.as_ref(), max_depth, &budget)
         });
         let broken = |_| ToolError::new(ErrorCode::ExecutionFailed, "The arguments could not be checked");
         check.await.map_err(broken)?
@@ -53,9 +67,12 @@ impl Layer for ArgumentValidation {
     fn call<'a>(&'a self, call: Call, next: NextLayer<'a>) -> BoxFuture<'a, CallResult> {
         // Other targets publish no schema, and the arguments of a task were validated when it began.
         let (CallTarget::Tool(_), Some(tool)) = (&call.target, &next.entry.tool) else {
-            return next.run(call);
+            return match call.arguments().is_some_and(|arguments| arguments.is_deeper_than(self.max_depth)) {
+                true => Box::pin(std::future::ready(Err(too_deep(self.max_depth)))),
+                false => next.run(call),
+            };
         };
-        match tool.check_briefly(call.arguments()) {
+        match tool.check_briefly(call.arguments(), self.max_depth) {
             Some(Ok(())) => next.run(call),
             Some(Err(error)) => Box::pin(std::future::ready(Err(error))),
             None => Box::pin(async move {
@@ -70,6 +87,11 @@ impl Layer for ArgumentValidation {
     }
 }
 
+fn too_deep(max_depth: usize) -> ToolError {
+    let problem = format!("Invalid arguments: {}", json::too_deep(max_depth));
+    ToolError::new(ErrorCode::InvalidArguments, problem)
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::{Mutex, PoisonError};
@@ -80,7 +102,6 @@ mod tests {
 
     use super::*;
     use crate::gateway::Gateway;
-    use crate::json::Json;
     use crate::long_work::AT_ONCE;
     use crate::outcome::{CallOutput, Outcome};
     use crate::testing::{FakeBackend, handler, registry_of};

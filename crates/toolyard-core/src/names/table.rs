@@ -138,10 +138,13 @@ impl NameTable {
     }
 
     /// Forgets names that are not offered any more, if there are too many. Names from the manifest stay.
-    pub(super) fn trim<'a>(&mut self, handler: &str, offered: impl ExactSizeIterator<Item = &'a Arc<str>>) {
+    pub(super) fn trim<'a>(&mut self, handler: &str, offered: impl Iterator<Item = &'a Arc<str>>) {
         let given = self.given.get(handler).map_or(0, HashMap::len);
+        if given <= REMEMBERED {
+            return;
+        }
+        let offered: HashSet<_> = offered.collect();
         if given > offered.len() + offered.len().max(REMEMBERED) {
-            let offered: HashSet<_> = offered.collect();
             self.retain(handler, |own, wish| offered.contains(own) || wish.asked.is_some());
         }
     }

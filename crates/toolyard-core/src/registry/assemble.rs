@@ -23,6 +23,7 @@ impl Registry {
         let mut building = RegistryBuilder::default();
         for (handler, catalog) in parts {
             building.add(handler, catalog, &mut NameSource::Unique(names));
+            building.add_own(handler, catalog, names);
             names.trim(handler, catalog);
         }
         let registry = building.finish();
@@ -75,6 +76,11 @@ impl RegistryBuilder {
         }
         if listed {
             self.remark_missing(handler, catalog);
+            for kind in EntryKind::ALL {
+                for item in &catalog.left_out[kind as usize] {
+                    self.remark(handler, kind, &item.name, NoticeReason::LeftOut(item.reason.clone()));
+                }
+            }
         }
         for prompt in &catalog.prompts {
             let (own, definition) = (&prompt.key, &prompt.definition);
@@ -99,6 +105,17 @@ impl RegistryBuilder {
             if let Some(entry) = self.publish(handler, offer, listed, naming) {
                 self.registry.patterns.push((template.uri.clone(), entry));
             }
+        }
+    }
+
+    /// Adds what single clients see of a handler. Notices are left out: any client could fill the log.
+    fn add_own(&mut self, handler: &HandlerEntry, catalog: &Catalog, names: &mut NameRegistry) {
+        for own in &catalog.own {
+            let mut building = Self::default();
+            let lists = Catalog { phase: catalog.phase.clone(), ..own.lists() };
+            building.add(handler, &lists, &mut NameSource::Unique(names));
+            let kinds = EntryKind::ALL.map(|kind| own.differs_in(kind));
+            self.registry.add_own(&own.client, handler, kinds, building.registry);
         }
     }
 

@@ -44,6 +44,18 @@ impl Registry {
         self.advertised.get_or_init(|| self.changed(all)).as_ref().unwrap_or(all)
     }
 
+    /// Returns the advertised entries of one kind for clients that [expect objects](crate::Client::expects_objects) as
+    /// structured results: output schemas of other values are wrapped.
+    #[must_use]
+    pub fn advertised_objects(&self, kind: EntryKind) -> &EncodedListing {
+        let advertised = self.advertised(kind);
+        if kind != EntryKind::Tools {
+            return advertised;
+        }
+        let wrapped = || advertised.with_object_results();
+        self.advertised_objects.get_or_init(wrapped).as_ref().unwrap_or(advertised)
+    }
+
     /// Returns the advertised tools if they differ from the full listing.
     fn changed(&self, all: &EncodedListing) -> Option<EncodedListing> {
         let fewer = self.disclosure().and_then(|disclosure| self.fewer(disclosure.show));
@@ -94,7 +106,11 @@ impl Registry {
 
     fn is_always_shown(&self, disclosure: &DisclosurePolicy, entry: &RegistryEntry) -> bool {
         let finds = self.discloses.as_ref().is_some_and(|(handler, _)| *handler == entry.handler.name);
-        finds || disclosure.pinned.iter().any(|pattern| pattern.matches(&entry.handler.name, &entry.name))
+        // The index of the search has the tools of all clients only.
+        let is_own = self.own_tools.contains(&entry.name);
+        finds
+            || is_own
+            || disclosure.pinned.iter().any(|pattern| pattern.matches(&entry.handler.name, &entry.name))
     }
 }
 

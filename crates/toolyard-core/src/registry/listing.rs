@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::RegistryEntry;
 use crate::json::Json;
+use crate::output_schema::{OutputForm, wrap_schema};
 use crate::tokens;
 
 /// Entries in the order of the manifest and of their servers, each with its published definition, and all of them
@@ -69,6 +70,29 @@ impl EncodedListing {
         }
         changed.write();
         changed
+    }
+
+    /// Returns an encoded copy in which every output schema is about objects; `None` if that is so here.
+    pub(super) fn with_object_results(&self) -> Option<Self> {
+        let is_other = |entry: &RegistryEntry| {
+            entry.tool.as_ref().is_some_and(|tool| tool.output_form() == OutputForm::Other)
+        };
+        if !self.entries.iter().any(|entry| is_other(entry)) {
+            return None;
+        }
+        let mut changed = Self::default();
+        for (entry, definition) in self.iter() {
+            let mut object = is_other(entry).then(|| definition.to_object().ok()).flatten();
+            if let Some(object) = &mut object
+                && let Some(schema) = object.get("outputSchema")
+            {
+                object.set("outputSchema", wrap_schema(schema));
+            }
+            let definition = object.map_or_else(|| definition.clone(), |object| object.to_json());
+            changed.push(entry.clone(), definition);
+        }
+        changed.write();
+        Some(changed)
     }
 
     /// Returns an encoded copy with the selected entries.

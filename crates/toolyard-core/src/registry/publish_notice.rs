@@ -43,6 +43,8 @@ pub enum NoticeReason {
     },
     /// The manifest overrides an item that the handler does not offer.
     NotOffered,
+    /// The item exceeds a limit.
+    LeftOut(Arc<str>),
     /// The manifest overrides an argument that is not in the `properties` of the schema.
     NoArgument(String),
 }
@@ -73,6 +75,7 @@ impl fmt::Display for NoticeReason {
                 write!(f, "published as `{instead}`: its name looks like one of the handler `{other}`")
             }
             Self::NotOffered => f.write_str("overridden, but the handler does not offer it"),
+            Self::LeftOut(reason) => write!(f, "left out: {reason}"),
             Self::NoArgument(name) => {
                 write!(f, "its argument `{name}` is overridden, but not among the properties of its schema")
             }

@@ -1,8 +1,8 @@
 use insta::assert_snapshot;
 
 use super::*;
-use crate::access::ScopePattern;
-use crate::backend::Catalog;
+use crate::access::{AccessGrant, ScopePattern};
+use crate::backend::{Catalog, OwnCatalog};
 use crate::cache::CacheScope;
 use crate::item::{Prompt, PublishedTemplate, Resource};
 use crate::names::{NameRegistry, PrefixPolicy};
@@ -458,4 +458,98 @@ fn a_uri_stays_in_its_scope() {
     *: yes yes yes yes yes [2, 2]
     res://*: yes yes no no no [1, 1]
     ");
+}
+
+fn session(name: &str, scope: &[&str]) -> Caller {
+    let scope = scope.iter().map(|pattern| pattern.parse::<ScopePattern>().unwrap()).collect();
+    let grant = Arc::new(AccessGrant { scope, ..AccessGrant::default() });
+    Caller { session: Some(name.into()), grant: Some(grant), ..Caller::default() }
+}
+
+/// Returns the catalog with other lists for the session `s`.
+fn with_own(catalog: Catalog, tools: &[&str], templates: Option<&[&str]>) -> Catalog {
+    let lists = offers(tools, &[], &[], templates.unwrap_or_default());
+    let own = OwnCatalog {
+        client: ClientIdentity::Session("s".into()),
+        tools: Some(lists.tools),
+        prompts: None,
+        resources: None,
+        templates: templates.map(|_| lists.templates),
+    };
+    Catalog { own: vec![own], ..catalog }
+}
+
+/// The rules for names, overrides and scopes are those of the other lists.
+#[test]
+fn client_sees_its_own_lists() {
+    const READ: &str = r#"{"name":"read"}"#;
+    let one =
+        offers(&[READ, r#"{"name":"old"}"#], &[r#"{"name":"ask"}"#], &[], &[r#"{"uriTemplate":"a:{b}"}"#]);
+    let own = [READ, r#"{"name":"write"}"#, r#"{"name":"hidden"}"#, r#"{"name":"new"}"#];
+    let one = with_own(one, &own, Some(&[r#"{"uriTemplate":"c:{d}"}"#]));
+    let two = offers(&[r#"{"name":"write"}"#], &[], &[], &[]);
+    let overrides = Overrides::from([("hidden".into(), Override::Hide)]);
+    let registry = Arc::new(assemble(vec![
+        (handler("two", Overrides::default()), two),
+        (handler("one", overrides), one),
+    ]));
+    let lists = |caller: &Caller| {
+        let view = Registry::view_for(registry.clone(), caller);
+        let [tools, prompts, _, templates] = EntryKind::ALL.map(|kind| view.list(kind).as_text().to_owned());
+        format!("{} {tools} {prompts} {templates}", view.is_of_one_client())
+    };
+    let shown = [
+        lists(&Caller::default()),
+        lists(&session("other", &["*"])),
+        lists(&Caller { principal: Some("s".into()), ..Caller::default() }),
+        lists(&session("s", &["*"])),
+        lists(&session("s", &["one/new", "one/old", "two/*"])),
+    ];
+    assert_snapshot!(shown.join("\n"), @r#"
+    false [{"name":"write"},{"name":"read"},{"name":"old"}] [{"name":"ask"}] [{"uriTemplate":"a:{b}"}]
+    false [{"name":"write"},{"name":"read"},{"name":"old"}] [{"name":"ask"}] [{"uriTemplate":"a:{b}"}]
+    false [{"name":"write"},{"name":"read"},{"name":"old"}] [{"name":"ask"}] [{"uriTemplate":"a:{b}"}]
+    true [{"name":"write"},{"name":"read"},{"name":"one_write"},{"name":"new"}] [{"name":"ask"}] [{"uriTemplate":"c:{d}"}]
+    true [{"name":"write"},{"name":"new"}] [] []
+    "#);
+    let view = Registry::view_for(registry.clone(), &session("s", &["*"]));
+    let found = |target: CallTarget| view.resolve(&target).map(|entry| entry.own.to_string()).ok();
+    let tool = |name: &str| found(CallTarget::Tool(name.into()));
+    assert_eq!(
+        ["write", "one_write", "new", "old", "hidden"].map(tool),
+        [Some("write"), Some("write"), Some("new"), None, None].map(|own| own.map(str::to_owned))
+    );
+    let resource = |uri: &str| found(CallTarget::Resource(uri.into()));
+    assert_eq!(["c:1", "a:1"].map(resource), [Some("c:{d}".to_owned()), None]);
+    assert!(registry.tool("new").is_err() && registry.resource("c:1").is_none());
+}
+
+/// The index of the search has the tools of all clients only.
+#[test]
+fn own_tools_are_always_advertised() {
+    let disclosure = DisclosurePolicy {
+        show: DisclosureMode::Search,
+        budget: 0,
+        pinned: Vec::new(),
+        finders: vec!["find".into()],
+        reader: None,
+    };
+    let finder = handler("finder", Overrides::default());
+    let finder = HandlerEntry { disclosure: Some(Arc::new(disclosure)), ..finder };
+    let one = with_own(
+        offers(&[r#"{"name":"old"}"#], &[], &[], &[]),
+        &[r#"{"name":"old"}"#, r#"{"name":"new"}"#],
+        None,
+    );
+    let registry = Arc::new(assemble(vec![
+        (finder, offers(&[r#"{"name":"find"}"#], &[], &[], &[])),
+        (handler("one", Overrides::default()), one),
+    ]));
+    let advertised = |caller: &Caller| {
+        let view = Registry::view_for(registry.clone(), caller);
+        view.advertised(EntryKind::Tools).json().as_text().to_owned()
+    };
+    assert_eq!(advertised(&Caller::default()), r#"[{"name":"find"}]"#);
+    assert_eq!(advertised(&session("s", &["*"])), r#"[{"name":"find"},{"name":"new"}]"#);
+    assert_eq!(advertised(&session("s", &["finder/*"])), r#"[{"name":"find"}]"#);
 }

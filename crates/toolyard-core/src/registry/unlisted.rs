@@ -56,6 +56,11 @@ impl UnlistedResources {
         }
     }
 
+    /// Returns all candidates, without origins.
+    pub(super) fn candidates(&self) -> Self {
+        Self { entries: self.entries.clone(), ..Self::default() }
+    }
+
     /// Returns the candidates in a scope, without origins.
     pub(super) fn view(&self, scope: &AccessScope) -> Self {
         Self { entries: self.entries.clone(), scope: Some(scope.clone()), ..Self::default() }

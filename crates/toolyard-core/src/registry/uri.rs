@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::stream::{BoxStream, StreamExt};
 
 use super::RegistryEntry;
-use crate::call::{CallTarget, CompletionReference};
+use crate::call::{CallTarget, Caller, CompletionReference};
 use crate::json::{Json, Object};
 use crate::outcome::Outcome;
 
@@ -41,11 +41,11 @@ impl RegistryEntry {
         }
     }
 
-    /// Follows a resource by its published URI: see [`Backend::follow`](crate::Backend::follow).
+    /// Follows a resource for a caller by its published URI: see [`Backend::follow`](crate::Backend::follow).
     #[must_use]
-    pub fn follow(&self, uri: &str) -> BoxStream<'static, Object> {
+    pub fn follow(&self, uri: &str, caller: &Caller) -> BoxStream<'static, Object> {
         let qualifier = self.qualifier_in(uri);
-        let changes = self.handler.backend.follow(&uri[qualifier.len()..]);
+        let changes = self.handler.backend.follow(&uri[qualifier.len()..], caller);
         if qualifier.is_empty() {
             return changes;
         }

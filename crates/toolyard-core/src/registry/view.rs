@@ -14,7 +14,9 @@ impl Registry {
         let scope = &scope.bound(&namespaces);
         let discloses = self.discloses.clone();
         let scope_of_view = Some(scope.clone());
-        let mut view = Self { settled: self.settled, discloses, scope: scope_of_view, ..Self::default() };
+        let (is_of_one_client, own_tools) = (self.is_of_one_client, self.own_tools.clone());
+        let view = Self { settled: self.settled, discloses, scope: scope_of_view, ..Self::default() };
+        let mut view = Self { is_of_one_client, own_tools, ..view };
         for kind in EntryKind::ALL {
             let is_seen = |entry: &RegistryEntry| match kind {
                 EntryKind::Tools | EntryKind::Prompts => scope.allows(entry),

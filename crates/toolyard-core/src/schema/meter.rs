@@ -10,12 +10,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Stack that a check may use. Threads have at least 2 MiB, of which the callers use a small part.
-const STACK_BYTES: usize = 768 * 1024;
+pub(super) const STACK_BYTES: usize = 768 * 1024;
+
+/// Stack that a check may use on a thread without other callers.
+pub(super) const BACKGROUND_STACK_BYTES: usize = 1536 * 1024;
 
 /// Counts the steps of a check, and ends it if they are used up, the stack is used up, or it is stopped.
 pub(super) struct StepMeter {
     left: Cell<u64>,
     stack_begin: usize,
+    stack_bytes: usize,
     stop: Option<Arc<AtomicBool>>,
     pub(super) weights: StepWeights,
 }
@@ -52,7 +56,13 @@ pub(super) struct OutOfSteps;
 
 impl StepMeter {
     pub(super) fn new(steps: u64, stop: Option<Arc<AtomicBool>>, weights: StepWeights) -> Self {
-        Self { left: Cell::new(steps), stack_begin: stack_pointer(), stop, weights }
+        let stack_bytes = STACK_BYTES;
+        Self { left: Cell::new(steps), stack_begin: stack_pointer(), stack_bytes, stop, weights }
+    }
+
+    /// Changes the limit of the stack.
+    pub(super) fn with_stack(self, stack_bytes: usize) -> Self {
+        Self { stack_bytes, ..self }
     }
 
     /// Runs the work until it is done or has spent its steps.
@@ -70,7 +80,7 @@ impl StepMeter {
         let stack = self.stack_begin.abs_diff(stack_pointer());
         let stopped = self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed));
         match left {
-            Some(left) if stack < STACK_BYTES && !stopped => self.left.set(left),
+            Some(left) if stack < self.stack_bytes && !stopped => self.left.set(left),
             _ => end(),
         }
     }

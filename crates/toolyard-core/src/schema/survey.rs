@@ -21,6 +21,9 @@ const MAX_BRANCHES: u64 = 4096;
 /// Maximum nesting of schemas that apply to one value. Cycles exceed it.
 const MAX_BRANCH_DEPTH: u64 = 64;
 
+/// Maximum nesting of schemas: the compiler takes six kilobytes of stack for each.
+const MAX_NESTED_SCHEMAS: usize = 128;
+
 /// Maximum nesting of schemas with references: the compiler follows up to nine references before it unwinds its stack.
 const MAX_DEPTH_WITH_REFERENCES: usize = 32;
 
@@ -186,6 +189,9 @@ impl<'s> SchemaSurvey<'s> {
         let Some(keywords) = schema.as_object() else { return Ok(()) };
         if !self.seen.insert(std::ptr::from_ref(schema)) {
             return Ok(());
+        }
+        if depth > MAX_NESTED_SCHEMAS {
+            return Err(TooCostly::Depth);
         }
         self.schemas.push(schema);
         self.deepest = self.deepest.max(depth);

@@ -145,10 +145,10 @@ impl FolderWatcher {
                 }
             }
             (Err(why), Some(Ok(_))) => {
-                tracing::error!(%path, why, "cannot load the function: the previous version remains");
+                tracing::error!(%path, reason = why, "cannot load the function: the previous version remains");
             }
             (Err(why), _) => {
-                tracing::error!(%path, why, "the function cannot be read");
+                tracing::error!(%path, reason = why, "the function cannot be read");
                 let why = format!("{path}: {why}");
                 let reason = format!("the function cannot be read: {why}");
                 self.standings.send_replace(FunctionStatus {

@@ -104,7 +104,7 @@ async fn parts_of_later_formats_are_not_removed() {
     let left = put(store, "a", false).await;
     age(store, &left, false).await;
     store.put(FUNCTIONS, "later", PutRequest::always(r#"{"format":2}"#)).await.unwrap();
-    assert_eq!(sweep(store).await.unwrap_err().trouble, StoreErrorKind::Unreadable);
+    assert_eq!(sweep(store).await.unwrap_err().kind, StoreErrorKind::Unreadable);
     assert_eq!(are_there(store, &left).await, [true; 2]);
     // A damaged content needs no parts.
     store.put(FUNCTIONS, "later", PutRequest::always("garbage")).await.unwrap();

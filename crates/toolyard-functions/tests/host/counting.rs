@@ -1,4 +1,4 @@
-//! A store that counts its operations and can simulate failures.
+//! A store that counts its operations, and can simulate failures and slow reads.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -9,16 +9,20 @@ use toolyard_core::store::{
     BlobStore, KeySpace, KeyValueStore, LeaseStore, LogRecord, LogStore, PutRequest, RecordQuery, Store,
     StoreError, StoreErrorKind, StoreFuture, StoredRecord, StoredValue,
 };
+use toolyard_testing::wait::until_async;
 
 pub(crate) struct Counting {
     inner: Arc<dyn Store>,
     pub(crate) asked: AtomicUsize,
     pub(crate) is_broken: AtomicBool,
+    /// Withholds revisions that were read.
+    pub(crate) holds_revisions: AtomicBool,
 }
 
 impl Counting {
     pub(crate) fn new(inner: Arc<dyn Store>) -> Arc<Self> {
-        Arc::new(Self { inner, asked: AtomicUsize::new(0), is_broken: AtomicBool::new(false) })
+        let (is_broken, holds_revisions) = (AtomicBool::new(false), AtomicBool::new(false));
+        Arc::new(Self { inner, asked: AtomicUsize::new(0), is_broken, holds_revisions })
     }
 
     fn ask<'a, T: Send + 'a>(&'a self, work: StoreFuture<'a, T>) -> StoreFuture<'a, T> {
@@ -58,7 +62,12 @@ impl KeyValueStore for Counting {
     }
 
     fn revision(&self, space: KeySpace) -> StoreFuture<'_, u64> {
-        self.ask(self.inner.revision(space))
+        let read = self.ask(self.inner.revision(space));
+        Box::pin(async {
+            let revision = read.await;
+            until_async("a released revision", || !self.holds_revisions.load(Ordering::SeqCst)).await;
+            revision
+        })
     }
 }
 

@@ -2,14 +2,17 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use tokio::task::JoinSet;
 use toolyard_core::store::Store;
 use toolyard_functions::{FunctionError, FunctionHost, VersionBump, VersionSelector};
 use toolyard_store::{DatabaseLocation, StoreOptions, open};
 
+use crate::counting::Counting;
 use crate::scripted::{Scripted, host, host_with, project};
 use toolyard_testing::postgres::PostgresServer;
+use toolyard_testing::wait::until_async;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sqlite() {
@@ -41,6 +44,31 @@ async fn version_of_one_gateway_is_found_by_the_other(one: &Arc<dyn Store>, othe
     one.publish("a", VersionBump::Patch, None).await.unwrap();
     // The other gateway does not know it yet and reads the store.
     assert_eq!(&*other.resolve("a", VersionSelector::Latest).await.unwrap().version, "1.0.0");
+}
+
+/// A read that began before the publication does not count as the lookup's own.
+#[tokio::test]
+async fn publication_during_a_read_is_found() {
+    let store = open(&StoreOptions::at(DatabaseLocation::Memory)).await.unwrap();
+    let counting = Counting::new(store.clone());
+    let one = host(&store);
+    one.save_draft("a", &project("a")).await.unwrap();
+    let other = host(&(counting.clone() as Arc<dyn Store>));
+    // The second read comes after that of the host's own task.
+    for _ in 0..2 {
+        other.list().await.unwrap();
+    }
+    counting.holds_revisions.store(true, Ordering::SeqCst);
+    let asked = counting.asked.load(Ordering::SeqCst);
+    let publish_and_call = async {
+        until_async("a read", || counting.asked.load(Ordering::SeqCst) > asked).await;
+        one.publish("a", VersionBump::Patch, None).await.unwrap();
+        let release = async { counting.holds_revisions.store(false, Ordering::SeqCst) };
+        tokio::join!(other.resolve("a", VersionSelector::Latest), release).0
+    };
+    let (listed, found) = tokio::join!(other.list(), publish_and_call);
+    assert_eq!(listed.unwrap()[0].versions, 0);
+    assert_eq!(&*found.unwrap().version, "1.0.0");
 }
 
 async fn concurrent_publications_get_different_numbers(one: &Arc<dyn Store>, other: &Arc<dyn Store>) {

@@ -4,6 +4,7 @@
 
 #![expect(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
+mod call_log;
 mod counting;
 mod crash;
 mod exchange;

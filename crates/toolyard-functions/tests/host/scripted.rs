@@ -1,6 +1,7 @@
 //! A scripted runner, controlled by the source of functions.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use tokio::sync::Semaphore;
@@ -85,18 +86,17 @@ impl CodeRunner for Scripted {
     }
 }
 
+/// An interval that is longer than any test.
+pub(crate) const NEVER: Duration = Duration::from_secs(3600);
+
 /// Creates a host that reads changes of others only for unknown functions.
 pub(crate) fn host(store: &Arc<dyn Store>) -> FunctionHost {
     host_with(store, Scripted::new())
 }
 
 pub(crate) fn host_with(store: &Arc<dyn Store>, run: Arc<dyn CodeRunner>) -> FunctionHost {
-    let look_every = std::time::Duration::from_secs(3600);
-    FunctionHost::start(
-        store.clone(),
-        run,
-        HostOptions { poll_interval: look_every, ..HostOptions::default() },
-    )
+    let options = HostOptions { poll_interval: NEVER, ..HostOptions::default() };
+    FunctionHost::start(store.clone(), run, options)
 }
 
 /// Creates a function with this source, and a test case that expects it.

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
-use tempfile::TempDir;
 use toolyard_core::Json;
 use toolyard_core::store::{KeySpace, LogRecord, PutRequest, Store};
 use toolyard_functions::code::SourceLanguage;
@@ -16,35 +15,56 @@ use toolyard_functions::{
 use toolyard_store::{DatabaseLocation, StoreOptions, open};
 
 use crate::counting::Counting;
-use crate::scripted::{Scripted, host, host_with, project};
+use crate::scripted::{NEVER, Scripted, host, host_with, project};
 use toolyard_testing::postgres::PostgresServer;
 
-#[tokio::test]
-async fn sqlite_in_a_file() {
-    let folder = TempDir::new().unwrap();
-    let file = folder.path().join("toolyard.db");
-    suite(open(&crate::at(file.to_str().unwrap())).await.unwrap()).await;
+/// Declares a test of each section for each store in SQLite, and one for PostgreSQL, whose sections share a server.
+macro_rules! sections {
+    ($($section:ident,)*) => {
+        mod sqlite_in_memory {
+            $(#[tokio::test]
+            async fn $section() {
+                super::$section(&super::memory().await).await;
+            })*
+        }
+
+        mod sqlite_in_a_file {
+            $(#[tokio::test]
+            async fn $section() {
+                let folder = tempfile::TempDir::new().unwrap();
+                let file = folder.path().join("toolyard.db");
+                super::$section(&super::stored_at(file.to_str().unwrap()).await).await;
+            })*
+        }
+
+        #[tokio::test]
+        async fn postgres() {
+            let server = PostgresServer::start();
+            let store = stored_at(&server.url()).await;
+            $(eprintln!("section {}", stringify!($section));
+            $section(&store).await;)*
+        }
+    };
 }
 
-#[tokio::test]
-async fn sqlite_in_memory() {
-    suite(open(&StoreOptions::at(DatabaseLocation::Memory)).await.unwrap()).await;
+sections! {
+    versions,
+    invalid_operations_are_refused,
+    running_call_survives_deletion,
+    loaded_versions_need_no_store,
+    variables_are_lent_and_redacted,
+    calls_are_logged,
+    expired_entries_are_removed,
+    entries_beyond_the_queue_are_counted,
+    damaged_functions_are_reported,
 }
 
-#[tokio::test]
-async fn postgres() {
-    let server = PostgresServer::start();
-    suite(open(&crate::at(&server.url())).await.unwrap()).await;
+async fn memory() -> Arc<dyn Store> {
+    open(&StoreOptions::at(DatabaseLocation::Memory)).await.unwrap()
 }
 
-async fn suite(store: Arc<dyn Store>) {
-    versions(&store).await;
-    invalid_operations_are_refused(&store).await;
-    running_call_survives_deletion(&store).await;
-    without_the_store(&store).await;
-    variables(&store).await;
-    the_log(&store).await;
-    damaged_functions(&store).await;
+async fn stored_at(place: &str) -> Arc<dyn Store> {
+    open(&crate::at(place)).await.unwrap()
 }
 
 /// Calls the selected version and returns its reply.
@@ -195,7 +215,7 @@ async fn running_call_survives_deletion(store: &Arc<dyn Store>) {
     host.stop(Duration::from_secs(10)).await;
 }
 
-async fn without_the_store(store: &Arc<dyn Store>) {
+async fn loaded_versions_need_no_store(store: &Arc<dyn Store>) {
     let counting = Counting::new(store.clone());
     let host = host(&(counting.clone() as Arc<dyn Store>));
     publish(&host, "five", "a", VersionBump::Patch).await;
@@ -210,13 +230,13 @@ async fn without_the_store(store: &Arc<dyn Store>) {
     host.stop(Duration::from_secs(10)).await;
 }
 
-async fn variables(store: &Arc<dyn Store>) {
+async fn variables_are_lent_and_redacted(store: &Arc<dyn Store>) {
     let scripted = Scripted::new();
     let token = LentVariable { value: "hunter2".to_owned(), functions: vec!["seven".parse().unwrap()] };
     let host_variables = [("TOKEN".to_owned(), token)].into();
     let run: Arc<dyn CodeRunner> = scripted.clone();
-    let host =
-        FunctionHost::start(store.clone(), run, HostOptions { host_variables, ..HostOptions::default() });
+    let options = HostOptions { host_variables, poll_interval: NEVER, ..HostOptions::default() };
+    let host = FunctionHost::start(store.clone(), run, options);
     let mut project = project("a");
     project.environment =
         [("KEY".to_owned(), "${TOKEN}".to_owned()), ("PLAIN".to_owned(), "s3cret".to_owned())].into();
@@ -254,15 +274,11 @@ async fn variables(store: &Arc<dyn Store>) {
     assert_eq!(entries[0].error.as_deref(), Some("Error: thrown [REDACTED]"));
     assert_eq!(entries[1].output, "[REDACTED]");
     host.delete("seven", DeletionTarget::Function).await.unwrap();
-    host.stop(Duration::from_secs(10)).await;
 }
 
 const CALLS: KeySpace = KeySpace("function-calls");
 
-async fn the_log(store: &Arc<dyn Store>) {
-    let ancient =
-        LogRecord { time: SystemTime::UNIX_EPOCH, tags: vec![("function", "log".into())], body: "{}".into() };
-    store.append(CALLS, vec![ancient]).await.unwrap();
+async fn calls_are_logged(store: &Arc<dyn Store>) {
     let host = host(store);
     for source in ["throw", "fine"] {
         let mut project = project(source);
@@ -309,22 +325,36 @@ async fn the_log(store: &Arc<dyn Store>) {
     let next = logs(LogQuery { before: first.next, ..LogQuery::default() }).await;
     assert_eq!((first.entries.len(), next.entries.len()), (1, 2));
     assert_eq!(host.logs("other", LogQuery::default()).await.unwrap().entries, []);
-    let removed = store.trim(CALLS, SystemTime::UNIX_EPOCH + Duration::from_secs(1)).await.unwrap();
-    assert_eq!(removed, 0, "what is too old was removed");
-
-    let options = HostOptions { queued_entries: 0, ..HostOptions::default() };
-    let host = FunctionHost::start(store.clone(), Scripted::new(), options);
-    host.save_draft("log", &project("fine")).await.unwrap();
-    call_version(&host, "log", "draft").await.unwrap();
-    assert_eq!(host.lost_entries(), 1);
     host.delete("log", DeletionTarget::Function).await.unwrap();
+}
+
+async fn expired_entries_are_removed(store: &Arc<dyn Store>) {
+    let ancient =
+        LogRecord { time: SystemTime::UNIX_EPOCH, tags: vec![("function", "old".into())], body: "{}".into() };
+    store.append(CALLS, vec![ancient]).await.unwrap();
+    let host = host(store);
+    host.save_draft("old", &project("fine")).await.unwrap();
+    call_version(&host, "old", "draft").await.unwrap();
+    host.stop(Duration::from_secs(10)).await;
+    let left = store.trim(CALLS, SystemTime::UNIX_EPOCH + Duration::from_secs(1)).await.unwrap();
+    assert_eq!((left, host.logs("old", LogQuery::default()).await.unwrap().entries.len()), (0, 1));
+    host.delete("old", DeletionTarget::Function).await.unwrap();
+}
+
+async fn entries_beyond_the_queue_are_counted(store: &Arc<dyn Store>) {
+    let options = HostOptions { queued_entries: 0, poll_interval: NEVER, ..HostOptions::default() };
+    let host = FunctionHost::start(store.clone(), Scripted::new(), options);
+    host.save_draft("full", &project("fine")).await.unwrap();
+    call_version(&host, "full", "draft").await.unwrap();
+    assert_eq!(host.lost_entries(), 1);
+    host.delete("full", DeletionTarget::Function).await.unwrap();
     host.stop(Duration::from_secs(10)).await;
 }
 
 const FUNCTIONS: KeySpace = KeySpace("functions");
 const PARTS: KeySpace = KeySpace("function-parts");
 
-async fn damaged_functions(store: &Arc<dyn Store>) {
+async fn damaged_functions_are_reported(store: &Arc<dyn Store>) {
     let host = host(store);
     publish(&host, "good", "a", VersionBump::Patch).await;
     publish(&host, "torn", "b", VersionBump::Patch).await;

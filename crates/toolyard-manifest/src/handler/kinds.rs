@@ -180,3 +180,49 @@ fn kinds_with(field: &str) -> String {
         _ => format!("it belongs to the type {}", words.concat()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+
+    fn parse(document: &str) -> Value {
+        serde_json::from_str(document).unwrap()
+    }
+
+    fn words(list: &Value) -> Vec<&str> {
+        list.as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect()
+    }
+
+    #[test]
+    fn schema_of_registries_refuses_the_fields_of_other_kinds() {
+        let schema = parse(crate::schema::TOOL_REGISTRY);
+        let handler = &schema["$defs"]["handler"];
+        let kinds: Vec<_> = HANDLER_TYPE.words.iter().map(|(word, _)| *word).collect();
+        assert_eq!(words(&handler["properties"]["type"]["anyOf"][0]["enum"]), kinds);
+        let fields: BTreeSet<_> =
+            HANDLER_TYPE.words.iter().flat_map(|(_, kind)| kind.fields).copied().collect();
+        let branches = handler["allOf"].as_array().unwrap().iter().filter(|branch| branch["if"].is_object());
+        let branches: Vec<_> = branches
+            .map(|branch| {
+                let properties = branch["then"]["properties"].as_object().unwrap();
+                let refused =
+                    properties.iter().filter(|(_, schema)| **schema == false).map(|(name, _)| &**name);
+                let kind = branch["if"]["properties"]["type"]["const"].as_str().unwrap();
+                (kind, refused.filter(|field| fields.contains(field)).collect::<BTreeSet<_>>())
+            })
+            .collect();
+        let refused_by_reader = HANDLER_TYPE.words.iter().map(|(word, kind)| {
+            (*word, fields.iter().copied().filter(|field| !kind.fields.contains(field)).collect())
+        });
+        assert_eq!(branches, refused_by_reader.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn api_description_lists_all_kinds() {
+        let api = parse(include_str!("../../../../schema/openapi.json"));
+        let mut kinds: Vec<_> = HANDLER_TYPE.words.iter().map(|(word, _)| *word).collect();
+        kinds.push(HandlerConfig::BUILTINS);
+        assert_eq!(words(&api["components"]["schemas"]["Handler"]["properties"]["type"]["enum"]), kinds);
+    }
+}

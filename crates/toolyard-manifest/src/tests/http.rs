@@ -101,10 +101,10 @@ fn handler_with_every_field() {
             ],
         ),
         body_mapping: Some(
-            JmesPathMapping({data: @}),
+            JmesPathExpression({data: @}),
         ),
         response_mapping: Some(
-            JmesPathMapping(items[].name),
+            JmesPathExpression(items[].name),
         ),
         redact: [
             "password",

@@ -2,19 +2,22 @@
 
 use insta::assert_debug_snapshot;
 
-use super::{toolyard, valid};
+use super::{schema::missing_fields, toolyard, valid};
 use crate::Manifest;
 
-/// A `spec` of the process with every field.
+/// A `spec` of the process with every declared field.
 const EVERY_SETTING: &str = "
 listen: '[::]:9000'
+tls: {certFile: a.crt, keyFile: a.key, clientCAFile: ca.crt}
+proxyProtocol: {from: [10.0.0.0/8]}
+secretsDir: /run/secrets
 allowUnauthenticated: true
 allowedHosts: [tools.example.com]
 allowedOrigins: [https://app.example.com]
 store: {memory: true}
 cluster: {address: 'http://10.0.0.5:8080', key: 0123456789abcdef0123456789abcdef}
 audit: {enabled: false, arguments: redacted, redact: [pin], file: audit.jsonl, retention: 1h}
-sandbox: {isolation: best-effort, python: /usr/bin/python3, packages: packages, packagesBytes: 1GiB, packageHosts: [files.example.com], buildFromSource: true}
+sandbox: {isolation: best-effort, python: /usr/bin/python3, packages: packages, packagesBytes: 1GiB, packageHosts: [files.example.com], buildFromSource: true, uids: {first: 100000, count: 1000}}
 functions: {lend: {API_KEY: {value: k, functions: [weather, geo-*]}}, workers: 1, queuedCalls: 2, idle: 1s, callsPerWorker: 3, hostNetwork: true, queuedLogs: 4, logRetention: 1h}
 builtins:
   scripts:
@@ -45,11 +48,13 @@ limits:
   connectionsPerAddress: 18
   bytesInFlight: 2MiB
   sessions: 2
+  sessionsPerOwner: 19
   concurrentCalls: 3
   concurrentCallsPerHandler: 4
   queuedCalls: 8
   queuedNotices: 5
   parkedCalls: 16
+  jsonDepth: 600
   tasks: 17
   replayBytes: 2MiB
   listPage: 16
@@ -57,6 +62,7 @@ limits:
   toolsPerHandler: 6
   processes: 9
   lanesPerHandler: 10
+  laneListBytes: 3MiB
   processMemoryBytes: 256MiB
   metricLabels: 11
   queuedSpans: 12
@@ -89,6 +95,15 @@ logs: {format: json, filter: 'warn,toolyard_mcp=trace'}
 ";
 
 #[test]
+fn every_declared_field_has_an_example() {
+    let mut missing = missing_fields(&toolyard(EVERY_SETTING.trim()));
+    // Metadata does not configure anything.
+    missing.retain(|field| !field.contains(" metadata"));
+    // The alternatives to `memory`.
+    assert_eq!(missing.into_iter().collect::<Vec<_>>(), ["Toolyard store path", "Toolyard store url"]);
+}
+
+#[test]
 #[expect(clippy::too_many_lines, reason = "the snapshot has a line for each field")]
 fn process_with_every_setting() {
     assert_debug_snapshot!(valid(&toolyard(EVERY_SETTING.trim())).process, @r#"
@@ -98,8 +113,18 @@ fn process_with_every_setting() {
                 [::]:9000,
             ),
         ],
-        tls: None,
-        proxy_protocol: [],
+        tls: Some(
+            ListenerTls {
+                certificate: "a.crt",
+                key: "a.key",
+                client_authority: Some(
+                    "ca.crt",
+                ),
+            },
+        ),
+        proxy_protocol: [
+            10.0.0.0/8,
+        ],
         allow_unauthenticated: true,
         allowed_hosts: [
             "tools.example.com",
@@ -107,7 +132,9 @@ fn process_with_every_setting() {
         allowed_origins: [
             "https://app.example.com",
         ],
-        secrets_dir: None,
+        secrets_dir: Some(
+            "/run/secrets",
+        ),
         store: Some(
             Memory,
         ),
@@ -140,8 +167,8 @@ fn process_with_every_setting() {
             ],
             build_from_source: true,
             uids: UidSettings {
-                first: 2000000000,
-                count: 65536,
+                first: 100000,
+                count: 1000,
             },
         },
         functions: FunctionHosting {
@@ -300,7 +327,9 @@ fn process_with_every_setting() {
             connections: 1,
             connections_per_address: 18,
             sessions: 2,
-            sessions_per_owner: None,
+            sessions_per_owner: Some(
+                19,
+            ),
             concurrent_calls: 3,
             concurrent_calls_per_handler: 4,
             queued_calls: 8,
@@ -311,8 +340,10 @@ fn process_with_every_setting() {
             list_page: 16,
             queued_records: 15,
             tools_per_handler: 6,
+            json_depth: 512,
             processes: 9,
             lanes_per_handler: 10,
+            lane_list_bytes: 3145728,
             process_memory_bytes: Some(
                 268435456,
             ),
@@ -453,8 +484,10 @@ fn defaults_match_the_documentation() {
             list_page: 1000,
             queued_records: 20000,
             tools_per_handler: 10000,
+            json_depth: 512,
             processes: 256,
             lanes_per_handler: 8,
+            lane_list_bytes: 1048576,
             process_memory_bytes: None,
             metric_labels: 1000,
             queued_spans: 2048,

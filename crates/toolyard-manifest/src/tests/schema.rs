@@ -30,6 +30,17 @@ pub(super) fn accepts(text: &str) {
     }
 }
 
+/// The fields of its schema that a document does not have.
+pub(super) fn missing_fields(text: &str) -> BTreeSet<String> {
+    let [document] = &documents(text)[..] else { panic!("it is one document") };
+    let schema = DocumentSchema::of(&document.0);
+    let mut missing = schema.fields();
+    document.walk(&mut |path, _| {
+        schema.field_at(path).map(|field| missing.remove(&field));
+    });
+    missing
+}
+
 #[test]
 fn committed_schema_matches_the_declarations() {
     let committed = include_str!("../../../../schema/toolyard.json");

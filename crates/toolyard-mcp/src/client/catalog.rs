@@ -6,4 +6,5 @@ pub(super) mod filter;
 pub(super) mod followed_resources;
 pub(super) mod list_invalidation;
 mod lists;
+pub(super) mod published;
 mod subscriptions;

@@ -7,7 +7,10 @@ mod invoke;
 pub(super) mod liveness;
 pub(super) mod state;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::error::Error;
+use std::io::{self, ErrorKind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
@@ -15,7 +18,7 @@ use std::time::Duration;
 use http::{HeaderMap, StatusCode};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
-use toolyard_core::{Client, Json, NoClient, Object};
+use toolyard_core::{Client, Json, NoClient, Object, timed_out_after};
 
 use capabilities::ServerCapabilities;
 
@@ -40,8 +43,8 @@ pub(super) enum ConnectError {
     UnsupportedVersion(String),
     #[error("the server's response to {0} is malformed")]
     Malformed(&'static str),
-    #[error("connecting to the server timed out")]
-    Timeout,
+    #[error("connecting to the server {}", timed_out_after(*.0))]
+    Timeout(Duration),
     /// The peer may be a server of another transport, or at another URL.
     #[error("{0}")]
     WrongTransport(&'static str),
@@ -57,6 +60,23 @@ pub(super) enum ConnectError {
 }
 
 impl ConnectError {
+    /// Returns the reason for callers, which names no address, host or path.
+    pub(super) fn reason(&self) -> Cow<'static, str> {
+        match self {
+            Self::Transport(error) => error.reason(),
+            Self::Spawn(error) => spawn_reason(error).into(),
+            Self::Refused { method, .. } => format!("the server refused {method}").into(),
+            Self::UnsupportedVersion(_) => "unsupported protocol version".into(),
+            Self::Malformed(method) => format!("malformed response to {method}").into(),
+            Self::Timeout(time) => timed_out_after(*time).into(),
+            Self::WrongTransport(problem) => (*problem).into(),
+            Self::InvalidEndpoint => "endpoint event without a URL of the same origin".into(),
+            Self::NoServerFound(_) => "no MCP server at the URL".into(),
+            Self::NotModern => "the server does not speak MCP 2026-07-28".into(),
+            Self::NoSession => "the server opens no session".into(),
+        }
+    }
+
     /// True if the server may be found at another URL or with another transport (2025-03-26, basic/transports,
     /// backwards compatibility).
     fn allows_next_route(&self) -> bool {
@@ -82,6 +102,16 @@ impl ConnectError {
             Self::Transport(_) => false,
             _ => true,
         }
+    }
+}
+
+/// Returns the reason why a program was not started.
+fn spawn_reason(error: &(dyn Error + 'static)) -> &'static str {
+    let causes = std::iter::successors(Some(error), |&error| error.source());
+    match causes.filter_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind).next() {
+        Some(ErrorKind::NotFound) => "program not found",
+        Some(ErrorKind::PermissionDenied) => "program not executable",
+        _ => "program not started",
     }
 }
 
@@ -148,6 +178,13 @@ impl UpstreamConnection {
         }
     }
 
+    /// Waits until the stream of changes is open, if there is one. The handshake waits if capabilities are declared.
+    pub(super) async fn wait_until_listening(&self) {
+        if matches!(self.transport, ClientTransport::Http(_)) && self.server_requests.declared().is_empty() {
+            self.signals.list_stream_opened.notified().await;
+        }
+    }
+
     /// Returns the number of messages received so far, if the transport counts them.
     fn received(&self) -> u64 {
         self.signals.received.load(Ordering::Relaxed)
@@ -173,6 +210,15 @@ impl UpstreamConnection {
     /// Returns the resources that are followed.
     pub(super) fn followed_resources(&self) -> &Arc<FollowedResources> {
         &self.signals.followed_resources
+    }
+
+    /// Returns the reason of the end of the connection, for callers.
+    pub(super) fn end_reason(&self) -> Cow<'static, str> {
+        match &self.transport {
+            ClientTransport::Stdio(stdio) => stdio.ended().map(ToString::to_string),
+            _ => None,
+        }
+        .map_or("connection lost".into(), Cow::Owned)
     }
 
     /// Waits until the connection is lost.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use toolyard_core::{
-    Call, CallOutput, CallTarget, Client, CompletionReference, ErrorCode, Json, Object, Outcome, ToolError,
+    Call, CallOutput, CallTarget, Client, CompletionReference, ErrorCode, Json, JsonError, Object, Outcome,
+    ToolError, json,
 };
 
 use super::transport::{TransportError, UpstreamResult};
@@ -90,12 +91,21 @@ fn client_capabilities(client: &dyn Client) -> Json {
     declared.cloned().unwrap_or_else(|| Object::new().to_json())
 }
 
-/// Converts the answer to a call.
-pub(super) fn outcome(answer: UpstreamResult, era: ProtocolEra) -> Result<Outcome, ToolError> {
-    let body = answer.map_err(|error| peer_error(&error))?;
-    let body = body.to_object().map_err(|error| {
-        ToolError::new(ErrorCode::ExecutionFailed, "The server's result is malformed").caused_by(error)
-    })?;
+/// Returns the levels of nesting around the content of an answer: the result, and the task that has it.
+pub(super) const fn message_levels(target: &CallTarget) -> usize {
+    if let CallTarget::Task(_) = target { 2 } else { 1 }
+}
+
+/// Converts the answer to a call. Its content, inside of `levels` others, is nested `max_depth` levels deep at most.
+pub(super) fn outcome(
+    answer: UpstreamResult,
+    era: ProtocolEra,
+    max_depth: usize,
+    levels: usize,
+) -> Result<Outcome, ToolError> {
+    let body = answer.map_err(|error| peer_error(&error, max_depth))?;
+    let body = body.to_object_within(max_depth.saturating_add(levels));
+    let body = body.map_err(|error| malformed("result", error, max_depth))?;
     match body.get("resultType").map(Json::to_str) {
         None => Ok(completed(body)),
         // For a legacy server the member has no meaning: it belongs to the tool's own result.
@@ -104,7 +114,9 @@ pub(super) fn outcome(answer: UpstreamResult, era: ProtocolEra) -> Result<Outcom
         Some(Some(kind)) if kind == "input_required" => Ok(Outcome::NeedsInput(body)),
         Some(Some(kind)) if kind == "task" => Ok(Outcome::Task(body.into())),
         Some(_) => {
-            Err(ToolError::new(ErrorCode::ExecutionFailed, "The server's result is of an unknown type"))
+            let error =
+                ToolError::new(ErrorCode::ExecutionFailed, "The server's result is of an unknown type");
+            Err(error.because("unknown `resultType`"))
         }
     }
 }
@@ -114,16 +126,35 @@ fn completed(body: Object) -> Outcome {
     Outcome::Done(CallOutput { body, is_error })
 }
 
-fn peer_error(error: &RpcError) -> ToolError {
+/// Returns the error for an invalid answer.
+fn malformed(part: &str, error: JsonError, max_depth: usize) -> ToolError {
+    let (problem, reason) = match error.problem {
+        json::TOO_DEEP => {
+            (format!("The server's {part} is {}", json::too_deep(max_depth)), "nested too deeply".to_owned())
+        }
+        _ => (
+            format!("The server's {part} is malformed"),
+            format!("the {part} is not an object with unique members"),
+        ),
+    };
+    ToolError::new(ErrorCode::ExecutionFailed, problem).because(reason).caused_by(error)
+}
+
+fn peer_error(error: &RpcError, max_depth: usize) -> ToolError {
     if [error::HEADER_MISMATCH, error::UNSUPPORTED_VERSION].contains(&error.code) {
         // The error is about the gateway's request; the client would take it for an error of its own request.
         return ToolError::new(ErrorCode::ExecutionFailed, "The server refused the gateway's request")
+            .because(format!("error {} of the server", error.code))
             .caused_by(format!("it answered with the error {}", error.code));
     }
     let body = error.body();
+    if let Err(error) = body.to_object_within(max_depth.saturating_add(1)) {
+        return malformed("error", error, max_depth);
+    }
     let Some(message) = error_message(body) else {
         // Clients ignore a response with an invalid error and keep waiting.
-        return ToolError::new(ErrorCode::ExecutionFailed, "The server's error is malformed");
+        let error = ToolError::new(ErrorCode::ExecutionFailed, "The server's error is malformed");
+        return error.because("an error without an integer code and a message");
     };
     ToolError::new(ErrorCode::ExecutionFailed, message).from_peer(body.clone())
 }
@@ -170,7 +201,7 @@ impl From<TransportError> for ToolError {
             error,
             TransportError::Unreachable(_) | TransportError::Credentials(_) | TransportError::SessionExpired
         );
-        let error = Self::new(code, message).caused_by(error);
+        let error = Self::new(code, message).because(error.reason()).caused_by(error);
         if is_unsent { error.unsent() } else { error }
     }
 }

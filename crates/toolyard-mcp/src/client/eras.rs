@@ -11,6 +11,7 @@
 //!   with evidence of a missing channel.
 //! - Targets that have answered `input_required` or with a task stay modern, for all clients: some SDKs cannot convert
 //!   such answers. So does a target that runs only as a task.
+//! - A target that only a dedicated connection of the client lists is called there.
 //! - All other calls, and all calls at servers with `lane: shared`, use the shared connection.
 //!
 //! # Evidence
@@ -124,6 +125,11 @@ impl ServerEras {
     /// Forgets everything: the server may be another one.
     pub(super) fn reset(&self) {
         self.write(|known| *known = KnownEras::default());
+    }
+
+    /// True if a target is called in the modern era by all clients.
+    fn is_modern(&self, target: &CallTarget) -> bool {
+        matches!(self.target(target), Some(TargetEra::Modern | TargetEra::ModernTrial))
     }
 
     fn target(&self, target: &CallTarget) -> Option<TargetEra> {

@@ -121,7 +121,8 @@ fn final_outcome(tried: RetryOutcome<Result<Outcome, AttemptError>>) -> Result<O
     let RetryOutcome { last, attempts, exhausted } = tried;
     last.map_err(|AttemptError { error, .. }| match exhausted && attempts > 1 {
         true => {
-            ToolError::new(error.code(), format!("{attempts} attempts exhausted: {error}")).caused_by(error)
+            let exhausted = format!("{attempts} attempts exhausted: {error}");
+            ToolError::new(error.code(), exhausted).because(error.reason().to_owned()).caused_by(error)
         }
         false => error,
     })

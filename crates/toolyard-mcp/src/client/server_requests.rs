@@ -5,12 +5,13 @@
 //! case. With streamable HTTP, a request on the stream of a call goes to that call. Some servers send their requests
 //! before the first call and never again: a request that no call receives waits for the next call of the same client.
 
+mod running_calls;
 mod url_elicitations;
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
@@ -22,6 +23,7 @@ use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 use toolyard_core::{Client, ClientNotification, InputRequest, InputRequestError, InputRequestKind, Object};
 
+use running_calls::{RunningCall, RunningCalls};
 use url_elicitations::UrlElicitations;
 
 use super::connection::declared_capabilities::DeclaredCapabilities;
@@ -46,8 +48,10 @@ pub(super) struct ServerRequestRouter {
     has_requested_roots: AtomicBool,
     /// True if the connection serves a single client.
     is_dedicated: AtomicBool,
-    /// Client of the last call on a dedicated connection: log messages between calls go to it.
-    last_client: Mutex<Option<Arc<dyn Client>>>,
+    /// The running calls, whether or not their clients can be asked.
+    calls: RunningCalls,
+    /// Number of notifications without a recipient, of all connections to the server.
+    dropped_notices: Arc<AtomicU64>,
     /// The URL elicitations that are not complete.
     pub(super) url_elicitations: UrlElicitations,
 }
@@ -63,7 +67,6 @@ struct RouterState {
 
 /// A running call whose client can be asked.
 struct AskableCall {
-    client: Arc<dyn Client>,
     events: mpsc::Sender<CallEvent>,
 }
 
@@ -82,9 +85,10 @@ enum CallEvent {
 }
 
 impl ServerRequestRouter {
-    /// Creates a router without calls. `declared` is the capabilities that the server was told.
-    pub(super) fn new(declared: DeclaredCapabilities) -> Self {
-        let (state, last_client) = (Mutex::default(), Mutex::default());
+    /// Creates a router without calls. `declared` is the capabilities that the server was told; `dropped_notices`
+    /// counts notifications without a recipient.
+    pub(super) fn new(declared: DeclaredCapabilities, dropped_notices: Arc<AtomicU64>) -> Self {
+        let (state, calls) = (Mutex::default(), RunningCalls::default());
         let [has_requested, has_requested_roots, is_dedicated] = [false; 3].map(AtomicBool::new);
         Self {
             declared,
@@ -92,7 +96,8 @@ impl ServerRequestRouter {
             has_requested,
             has_requested_roots,
             is_dedicated,
-            last_client,
+            calls,
+            dropped_notices,
             url_elicitations: UrlElicitations::default(),
         }
     }
@@ -153,20 +158,22 @@ impl ServerRequestRouter {
         self.is_dedicated.load(Ordering::Relaxed)
     }
 
-    /// Forwards a log message that belongs to no request to the client that the connection serves.
-    pub(super) fn forward_log(&self, params: Object) {
-        let newest = self.state().running.values().next_back().map(|caller| caller.client.clone());
-        let last_client = || self.last_client.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(client) = newest.or_else(last_client) {
-            client.notify(ClientNotification::Log(params));
+    /// Forwards a notification that names no request: on a dedicated connection to its client, on a shared one to the
+    /// client of the only running call. Otherwise it could reach another client; it is dropped and counted.
+    pub(super) fn forward_notice(&self, notice: ClientNotification) {
+        let recipient = match self.is_dedicated() {
+            true => self.calls.latest_client(),
+            false => self.calls.only_client(),
+        };
+        match recipient {
+            Some(client) => client.notify(notice),
+            None => drop(self.dropped_notices.fetch_add(1, Ordering::Relaxed)),
         }
     }
 
-    /// Records the client of a call.
-    pub(super) fn record_caller(&self, client: &Arc<dyn Client>) {
-        if self.is_dedicated() {
-            *self.last_client.lock().unwrap_or_else(PoisonError::into_inner) = Some(client.clone());
-        }
+    /// Registers a call, which runs until the returned guard is dropped.
+    pub(super) fn register_call(&self, client: &Arc<dyn Client>) -> RunningCall<'_> {
+        self.calls.register(client, self.is_dedicated())
     }
 
     /// Refuses all requests from now on: the connection serves no calls of clients.
@@ -211,7 +218,7 @@ impl ServerRequestRouter {
             // The channel has capacity for all of them.
             let _full = sender.try_send(CallEvent::Request(request));
         }
-        state.running.insert(id, AskableCall { client: client.clone(), events: sender });
+        state.running.insert(id, AskableCall { events: sender });
         let is_first = !std::mem::replace(&mut state.has_started, true);
         let (client, pending) = (client.clone(), Vec::new());
         Some(InteractiveCall {

@@ -11,18 +11,22 @@ mod stderr_log;
 pub(super) mod stdio;
 pub(super) mod streamable_http;
 
+use std::borrow::Cow;
 use std::error::Error;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicU64;
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use tokio::sync::Notify;
 use tokio::time::Instant;
-use toolyard_core::{Client, Json, Object, ToolError};
+use toolyard_core::{Client, ClientNotification, Json, NotificationBody, Object, ToolError};
 use toolyard_net::auth::CredentialsError;
 use toolyard_net::budget::{BudgetExhausted, ByteBudget};
 use toolyard_net::client::RequestError;
+use toolyard_net::failure::connection_reason;
 
 use function::FunctionTransport;
 use sse::SseTransport;
@@ -67,6 +71,54 @@ pub(super) enum TransportError {
     Function(#[from] ToolError),
 }
 
+/// The process of a server has ended, or has closed its output.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct ProcessEnded(Cow<'static, str>);
+
+impl ProcessEnded {
+    /// Describes the end by the status of the process, if it is known.
+    pub(super) fn new(status: Option<ExitStatus>) -> Self {
+        Self(match status.map(|status| (status.code(), status.signal())) {
+            Some((Some(code), _)) => format!("process exited with status {code}").into(),
+            Some((None, Some(signal))) => format!("process ended by signal {signal}").into(),
+            Some((None, None)) | None => "process closed its output".into(),
+        })
+    }
+}
+
+impl TransportError {
+    /// Returns the reason for callers, which names no address, host or path.
+    pub(super) fn reason(&self) -> Cow<'static, str> {
+        match self {
+            Self::Unreachable(cause) => cause_reason(&**cause, "cannot connect"),
+            Self::Broken(cause) => cause_reason(&**cause, "connection broken"),
+            Self::Interrupted(cause) => cause_reason(&**cause, "connection broken during the answer"),
+            Self::SessionExpired | Self::SessionLost => "session ended by the server".into(),
+            Self::Credentials(_) => "credentials cannot be read".into(),
+            Self::Status(status) => format!("HTTP status {}", status.as_u16()).into(),
+            Self::Malformed(_) => "the answer is not an MCP message".into(),
+            Self::TooLarge(limit) => format!("answer larger than {limit} bytes").into(),
+            Self::NoMemory(_) => "no memory left for the answer".into(),
+            Self::Function(error) => error.reason().to_owned().into(),
+        }
+    }
+}
+
+/// Returns the reason in the causes of a failure, else `unknown`.
+fn cause_reason(cause: &(dyn Error + 'static), unknown: &'static str) -> Cow<'static, str> {
+    if let Some(ProcessEnded(reason)) = cause.downcast_ref() {
+        return reason.clone();
+    }
+    if let Some(error) = cause.downcast_ref::<RequestError>() {
+        return error.reason().into();
+    }
+    if let Some(error) = cause.downcast_ref::<TransportError>() {
+        return error.reason();
+    }
+    connection_reason(cause).unwrap_or(unknown).into()
+}
+
 impl From<RequestError> for TransportError {
     fn from(error: RequestError) -> Self {
         match error {
@@ -105,8 +157,6 @@ pub(super) struct ConnectionSignals {
     pub(super) list_invalidation: ListInvalidation,
     /// The followed resources.
     pub(super) followed_resources: Arc<FollowedResources>,
-    /// True if the server is of the modern era.
-    pub(super) is_modern: AtomicBool,
     /// Notified when the connection is lost.
     pub(super) connection_lost: Notify,
     /// Notified when the stream of list changes is open, or known not to exist.
@@ -218,6 +268,16 @@ fn without_subscription_id(params: &Object) -> Object {
 /// Parses a message of a server.
 fn parse_message(text: Bytes) -> Result<RpcMessage, TransportError> {
     RpcMessage::parse(text).map_err(|bad| TransportError::Malformed(bad.error.body().as_text().to_owned()))
+}
+
+/// Returns a notification for clients: a log message, or one that the specification does not have. Any other one is
+/// returned unchanged.
+fn client_notification(method: &str, body: NotificationBody) -> Result<ClientNotification, NotificationBody> {
+    match method {
+        method::LOG => Ok(ClientNotification::Log(body)),
+        method if method::OWN_NOTIFICATIONS.contains(&method) => Err(body),
+        method => Ok(ClientNotification::Other { method: method.into(), body }),
+    }
 }
 
 /// Returns the request that progress belongs to, whose id is the token.

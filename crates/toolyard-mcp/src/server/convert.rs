@@ -1,8 +1,12 @@
 //! Conversion of the outcome of a call into a result or an error.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use serde_json::json;
-use toolyard_core::{CallOutput, CallTarget, ErrorCode, Json, Object, Outcome, ToolError};
+use toolyard_core::{
+    CallOutput, CallTarget, CompletionReference, ErrorCode, Json, Object, Outcome, ToolError,
+};
 
 use super::McpAnswer;
 use super::interaction::suspended_calls;
@@ -74,8 +78,8 @@ fn failure(error: &ToolError, target: &CallTarget, era: ProtocolEra) -> McpAnswe
         (ErrorCode::ResourceNotFound, _) if error.peer().is_none() => {
             return Err(resource_not_found(target.name(), era));
         }
-        (_, CallTarget::Resource(uri)) if era == ProtocolEra::Modern => {
-            if let Some(error) = modern_not_found(error, uri) {
+        _ if era == ProtocolEra::Modern => {
+            if let Some(error) = requested_uri(target).and_then(|uri| modern_not_found(error, uri)) {
                 return Err(error);
             }
         }
@@ -89,15 +93,27 @@ fn failure(error: &ToolError, target: &CallTarget, era: ProtocolEra) -> McpAnswe
     }
 }
 
-/// Converts the resource-not-found error of a legacy server into that of the modern era; `None` for any other error.
+/// Returns the URI that a request names.
+const fn requested_uri(target: &CallTarget) -> Option<&Arc<str>> {
+    match target {
+        CallTarget::Resource(uri) | CallTarget::Completion(CompletionReference::Template(uri)) => Some(uri),
+        _ => None,
+    }
+}
+
+/// Converts the resource-not-found error of a legacy server into that of the modern era, whose `data` names the URI;
+/// `None` for any other error. Data that is not an object becomes its member `data`.
 fn modern_not_found(error: &ToolError, uri: &str) -> Option<RpcError> {
     let mut body = error.peer()?.to_object().ok()?;
     if RpcError::from_peer(error.peer()?.clone()).code != RESOURCE_NOT_FOUND {
         return None;
     }
     body.set("code", Json::integer(INVALID_PARAMS.into()));
-    let data = body.get("data").map_or_else(|| Ok(Object::new()), Json::to_object);
-    if let Some(data) = data.ok().filter(|data| data.get("uri").is_none()) {
+    let data = match body.get("data").filter(|data| !data.is_null()) {
+        None => Object::new(),
+        Some(data) => data.to_object().unwrap_or_else(|_| Object::new().with("data", data.clone())),
+    };
+    if data.get("uri").is_none() {
         body.set("data", data.with("uri", Json::string(uri)).to_json());
     }
     Some(RpcError::from_peer(body.to_json()))

@@ -99,13 +99,14 @@ impl McpFrontend {
     async fn list_page(&self, kind: EntryKind, params: &Object, context: &RequestContext) -> McpAnswer {
         let registry = self.gateway.settled_for(&context.caller).await;
         let ListPage { list, next } =
-            read_page(&registry, kind, self.limits.list_page_size, params.get("cursor"))?;
+            read_page(&registry, (kind, context.era), self.limits.list_page_size, params.get("cursor"))?;
         let next = next.map(|cursor| format!(r#","nextCursor":"{cursor}""#));
         let rest = match context.era {
             ProtocolEra::Legacy => Bytes::from_static(b"}"),
             // A list may differ between callers, so that it must not be cached for others.
             ProtocolEra::Modern => {
-                self.description.list_suffix(registry.hint(kind), context.caller.grant.is_some())
+                let is_own = context.caller.grant.is_some() || registry.is_of_one_client();
+                self.description.list_suffix(registry.hint(kind), is_own)
             }
         };
         let mut pieces = vec![Bytes::from_static(list_prefix(kind)), list];

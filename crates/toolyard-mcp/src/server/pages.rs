@@ -12,7 +12,7 @@ use bytes::Bytes;
 use toolyard_core::registry::EntryKind;
 use toolyard_core::{Json, Registry};
 
-use crate::wire::RpcError;
+use crate::wire::{ProtocolEra, RpcError};
 
 /// Number of entries that a cursor identifies.
 const DIGESTS: usize = 8;
@@ -29,7 +29,7 @@ pub(super) struct ListPage {
 /// When the cursor is invalid for this list.
 pub(super) fn read_page(
     registry: &Registry,
-    kind: EntryKind,
+    (kind, era): (EntryKind, ProtocolEra),
     page_size: usize,
     cursor: Option<&Json>,
 ) -> Result<ListPage, RpcError> {
@@ -39,7 +39,10 @@ pub(super) fn read_page(
         ),
         None => None,
     };
-    let listing = registry.advertised(kind);
+    let listing = match era {
+        ProtocolEra::Legacy => registry.advertised_objects(kind),
+        ProtocolEra::Modern => registry.advertised(kind),
+    };
     let entries = listing.entries();
     let range = page_range(entries, |entry| &entry.name, page_size, cursor);
     if range == (0..entries.len()) {

@@ -23,8 +23,8 @@ use owner::SessionOwner;
 use super::transport::streams::SessionStreams;
 use crate::wire::ProtocolRevision;
 
-/// The limits of sessions.
-#[derive(Debug, Clone, Copy)]
+/// The limits of sessions. The defaults are those of a manifest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionLimits {
     /// Maximum number of sessions. When it is reached, the least recently used idle session of the same owner is
     /// closed, else one of the owner with the most sessions; if all of them are in use, the client has to try again

@@ -4,7 +4,7 @@
 //! backend does not notice: the same call goes on, and its questions become part of the task. Tasks of upstream servers
 //! are not kept here: their ids contain the server.
 
-pub(super) mod forward;
+pub(super) mod gateway_relay;
 pub(super) mod remote_tasks;
 pub(super) mod upstream_task;
 

@@ -116,7 +116,7 @@ impl From<&ToolError> for RpcError {
             return Self::from_peer(peer.clone());
         }
         let row = error.code().row();
-        let data = json!({"code": row.wire, "reason": error.message(), "retryable": row.retryable});
+        let data = json!({"code": row.wire, "reason": error.reason(), "retryable": row.retryable});
         Self::with_data(row.json_rpc, error.message(), Json::from_value(&data))
     }
 }

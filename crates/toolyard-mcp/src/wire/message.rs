@@ -4,8 +4,10 @@ use std::fmt;
 
 use bytes::Bytes;
 use toolyard_core::json::NOT_AN_OBJECT;
-use toolyard_core::{Json, JsonError, Object};
+use toolyard_core::{Json, JsonError, NotificationBody, Object};
 
+#[cfg(doc)]
+use super::ProtocolRevision;
 use super::error::{INVALID_REQUEST, PARSE_ERROR, RpcError};
 
 /// The id of a request as its sender wrote it: `1`, `1.0` and `"1"` are three ids.
@@ -17,6 +19,13 @@ impl RequestId {
     #[must_use]
     pub fn number(number: u64) -> Self {
         Self(Json::unsigned(number))
+    }
+
+    /// Returns the id of a response to a message whose id could not be read (JSON-RPC 2.0, section 5). Later revisions
+    /// omit it: see [`ProtocolRevision::has_null_id`].
+    #[must_use]
+    pub fn null() -> Self {
+        Self(Json::null())
     }
 
     /// Parses a string or a number.
@@ -67,8 +76,8 @@ pub enum RpcMessage {
     Notification {
         /// The method.
         method: String,
-        /// The parameters.
-        params: Object,
+        /// The parameters, and unknown members of the envelope.
+        body: NotificationBody,
     },
     /// The response to a request.
     Response {
@@ -132,7 +141,10 @@ impl RpcMessage {
         let method = method.into_owned();
         match (id, envelope.get("id")) {
             (Some(id), _) => Ok(Self::Request { id, method, params, meta }),
-            (None, None) => Ok(Self::Notification { method, params }),
+            (None, None) => {
+                let body = NotificationBody { params, envelope: unknown_members(envelope) };
+                Ok(Self::Notification { method, body })
+            }
             (None, Some(_)) => Err(MalformedMessage::malformed_request(None, "`id` is null")),
         }
     }
@@ -156,6 +168,13 @@ fn envelope_error(error: &JsonError) -> MalformedMessage {
             MalformedMessage { id: None, error: RpcError::new(PARSE_ERROR, format!("Parse error: {error}")) }
         }
     }
+}
+
+/// Returns the members of a notification that JSON-RPC does not define.
+fn unknown_members(envelope: &Object) -> Object {
+    let mut unknown = envelope.clone();
+    ["jsonrpc", "method", "params"].iter().for_each(|name| drop(unknown.remove(name)));
+    unknown
 }
 
 /// Returns the parameters, which may be missing or `null`, and their `_meta`.
@@ -189,6 +208,21 @@ pub fn notification(method: &str, params: &Object) -> Bytes {
     out.into()
 }
 
+/// Writes a notification with the unknown members of its envelope, which come last.
+#[must_use]
+pub fn notification_with(method: &str, body: &NotificationBody) -> Bytes {
+    let plain = notification(method, &body.params);
+    if body.envelope.is_empty() {
+        return plain;
+    }
+    let mut out = plain[..plain.len() - 1].to_vec();
+    let start = out.len();
+    body.envelope.write(&mut out);
+    // The members continue those of the notification.
+    out[start] = b',';
+    out.into()
+}
+
 fn write_method(method: &str, params: &Object, out: &mut Vec<u8>) {
     out.extend_from_slice(b",\"method\":");
     out.extend_from_slice(Json::string(method).as_bytes());
@@ -197,8 +231,7 @@ fn write_method(method: &str, params: &Object, out: &mut Vec<u8>) {
     out.push(b'}');
 }
 
-/// Writes a response in pieces. The `id` is omitted if it is unknown: unlike in JSON-RPC, it is never `null`
-/// (2026-07-28, schema, `JSONRPCErrorResponse`).
+/// Writes a response in pieces. Without an `id`, it has no such member.
 #[must_use]
 pub fn response(id: Option<&RequestId>, answer: Result<Vec<Bytes>, RpcError>) -> Vec<Bytes> {
     let (name, body) = match answer {

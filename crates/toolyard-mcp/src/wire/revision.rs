@@ -59,6 +59,13 @@ impl ProtocolRevision {
         if self >= Self::V2026_07_28 { ProtocolEra::Modern } else { ProtocolEra::Legacy }
     }
 
+    /// True if the response to a message whose id could not be read has the id `null`, as in JSON-RPC. From 2025-11-25
+    /// on it has no id (schema, `JSONRPCErrorResponse`).
+    #[must_use]
+    pub fn has_null_id(self) -> bool {
+        self < Self::V2025_11_25
+    }
+
     /// Negotiates the revision of a session: the requested one if it is supported, else the latest legacy revision
     /// (2025-11-25, basic/lifecycle, version negotiation).
     #[must_use]

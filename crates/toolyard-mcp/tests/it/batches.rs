@@ -29,12 +29,12 @@ async fn only_2025_03_26_accepts_batches() {
         received.push(format!("{transport:?} {revision}: {answer}"));
     }
     assert_snapshot!(received.join("\n"), @r#"
-    Pipe 2024-11-05: {"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid request: a message is an object"}}
+    Pipe 2024-11-05: {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: a message is an object"}}
     Pipe 2025-03-26: [{"jsonrpc":"2.0","id":7,"result":{}},{"jsonrpc":"2.0","id":8,"error":{"code":-32601,"message":"Method not found: nothing"}}]
-    Pipe 2025-06-18: {"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid request: a message is an object"}}
+    Pipe 2025-06-18: {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: a message is an object"}}
     Pipe 2025-11-25: {"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid request: a message is an object"}}
     Web 2025-03-26: 200 [{"jsonrpc":"2.0","id":7,"result":{}},{"jsonrpc":"2.0","id":8,"error":{"code":-32601,"message":"Method not found: nothing"}}]
-    Web 2025-06-18: 400 {"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid request: a message is an object"}}
+    Web 2025-06-18: 400 {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: a message is an object"}}
     Web 2025-11-25: 400 {"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid request: a message is an object"}}
     Sse 2025-03-26: [{"jsonrpc":"2.0","id":7,"result":{}},{"jsonrpc":"2.0","id":8,"error":{"code":-32601,"message":"Method not found: nothing"}}]
     "#);

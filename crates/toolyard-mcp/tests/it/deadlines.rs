@@ -189,7 +189,7 @@ async fn timeout_error_text() {
     let mut client = Client::on_pipe(&gateway, LEGACY[3], ABLE).await;
     client.call("ask", r#""n":[0,11]"#).await;
     client.answer(0, "{}").await;
-    assert_snapshot!(client.receive().await, @r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"The tool did not answer in time","data":{"code":"timeout","reason":"The tool did not answer in time","retryable":true}}}"#);
+    assert_snapshot!(client.receive().await, @r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"The tool did not answer in time","data":{"code":"timeout","reason":"timed out after 10 s","retryable":true}}}"#);
 }
 
 /// Calls that run at the end of the input are drained within a limit.

@@ -70,10 +70,12 @@ impl Function {
     /// Returns a backend for the function.
     pub(crate) fn serve(self: &Arc<Self>) -> McpBackend {
         let options = ClientOptions {
+            dropped_notices: Arc::default(),
             name: "gateway".into(),
             version: "1".into(),
             max_message_bytes: 100_000,
             max_list_items: 100,
+            max_depth: 512,
             connect_timeout: Duration::from_secs(30),
             discover_timeout: Duration::from_secs(1),
             idle_timeout: Some(Duration::from_secs(1)),
@@ -84,6 +86,7 @@ impl Function {
                 sharing: SharingMode::Client,
                 limit: 1,
                 idle_timeout: Duration::from_secs(1),
+                max_list_bytes: 0,
             },
             probe: Some(LivenessProbe { interval: Duration::from_secs(1), timeout: Duration::from_secs(1) }),
             budget: toolyard_net::budget::ByteBudget::default(),

@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use toolyard_core::{
-    Backend, BackendPhase, Call, Client, ClientNotification, ErrorCode, Json, LogLevel, ToolError,
+    Backend, BackendPhase, Call, Caller, Client, ClientNotification, ErrorCode, Json, LogLevel, ToolError,
 };
 
 use crate::function::{
@@ -75,7 +75,7 @@ async fn declared_lists_are_fetched_without_subscriptions() {
     methods.sort();
     assert_eq!(methods, ["prompts/list", "resources/list", "resources/templates/list", "tools/list"]);
 
-    let _following = backend.follow("a://b");
+    let _following = backend.follow("a://b", &Caller::default());
     let text = Json::parse(r#"{"text":"a"}"#).unwrap();
     let call = Call { client: Arc::new(CapableClient), ..Call::tool("echo", text) };
     backend.call(call).await.unwrap();

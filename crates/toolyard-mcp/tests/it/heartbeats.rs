@@ -15,7 +15,7 @@ async fn slowly(call: Call) -> Ended {
             call.client.ask(InputRequest { kind: InputRequestKind::Roots, params: Object::new() }).await;
     }
     tokio::time::sleep(Duration::from_secs(61)).await;
-    call.client.notify(ClientNotification::Progress(Object::new().with("progress", Json::integer(0))));
+    call.client.notify(ClientNotification::Progress(Object::new().with("progress", Json::integer(0)).into()));
     tokio::time::sleep(Duration::from_secs(30)).await;
     Ok(text("done"))
 }

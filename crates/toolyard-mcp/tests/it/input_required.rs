@@ -64,14 +64,14 @@ async fn legacy_client_cannot_answer() {
     client.send(r#"{"jsonrpc":"2.0","id":0,"error":{"code":-1,"message":"no"}}"#).await;
     lines.push(client.receive().await);
     assert_snapshot!(lines.join("\n"), @r#"
-    {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"The client lacks a capability that this needs","data":{"code":"missing_capability","reason":"The client lacks a capability that this needs","retryable":false}}}
-    {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"The client lacks a capability that this needs","data":{"code":"missing_capability","reason":"The client lacks a capability that this needs","retryable":false}}}
-    {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"The client lacks a capability that this needs","data":{"code":"missing_capability","reason":"The client lacks a capability that this needs","retryable":false}}}
-    {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"The tool's request for input is malformed","data":{"code":"execution_failed","reason":"The tool's request for input is malformed","retryable":false}}}
-    {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"The tool's request for input is malformed","data":{"code":"execution_failed","reason":"The tool's request for input is malformed","retryable":false}}}
-    {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"The tool's request for input is malformed","data":{"code":"execution_failed","reason":"The tool's request for input is malformed","retryable":false}}}
-    {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"The tool's request for input is malformed","data":{"code":"execution_failed","reason":"The tool's request for input is malformed","retryable":false}}}
-    {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"The client did not give what it was asked for","data":{"code":"execution_failed","reason":"The client did not give what it was asked for","retryable":false}}}
+    {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"The client lacks a capability that this needs","data":{"code":"missing_capability","reason":"the client lacks a capability","retryable":false}}}
+    {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"The client lacks a capability that this needs","data":{"code":"missing_capability","reason":"the client lacks a capability","retryable":false}}}
+    {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"The client lacks a capability that this needs","data":{"code":"missing_capability","reason":"the client lacks a capability","retryable":false}}}
+    {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"The tool's request for input is malformed","data":{"code":"execution_failed","reason":"the call failed","retryable":false}}}
+    {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"The tool's request for input is malformed","data":{"code":"execution_failed","reason":"the call failed","retryable":false}}}
+    {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"The tool's request for input is malformed","data":{"code":"execution_failed","reason":"the call failed","retryable":false}}}
+    {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"The tool's request for input is malformed","data":{"code":"execution_failed","reason":"the call failed","retryable":false}}}
+    {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"The client did not give what it was asked for","data":{"code":"execution_failed","reason":"the call failed","retryable":false}}}
     "#);
 }
 
@@ -94,7 +94,7 @@ async fn failed_call_withdraws_requests() {
     {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":0}}
     {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}
     {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}
-    {"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"The client did not give what it was asked for","data":{"code":"execution_failed","reason":"The client did not give what it was asked for","retryable":false}}}
+    {"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"The client did not give what it was asked for","data":{"code":"execution_failed","reason":"the call failed","retryable":false}}}
     {"jsonrpc":"2.0","id":3,"result":{}}
     "#);
 }
@@ -107,7 +107,7 @@ async fn round_trips_are_limited() {
         Ok(Outcome::NeedsInput(question.with("requestState", Json::string("more"))))
     });
     let mut client = Client::on_pipe(&gateway, LEGACY[3], ABLE).await;
-    assert_snapshot!(client.call("need", "").await, @r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"The tool asks for input too often","data":{"code":"execution_failed","reason":"The tool asks for input too often","retryable":false}}}"#);
+    assert_snapshot!(client.call("need", "").await, @r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"The tool asks for input too often","data":{"code":"execution_failed","reason":"the call failed","retryable":false}}}"#);
     assert_eq!(gateway.over().len(), 17);
 }
 
@@ -179,11 +179,11 @@ async fn backend_tasks_need_the_extension() {
     let mut client = Client::on_pipe(&gateway, MODERN, ABLE).await;
     lines.push(client.request("prompts/get", r#""name":"greet""#).await);
     assert_snapshot!(lines.join("\n"), @r#"
-    {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"The server's task is malformed","data":{"code":"execution_failed","reason":"The server's task is malformed","retryable":false}}}
+    {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"The server's task is malformed","data":{"code":"execution_failed","reason":"the call failed","retryable":false}}}
     {"jsonrpc":"2.0","id":1,"error":{"code":-32021,"message":"Missing required client capability","data":{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}
     {"jsonrpc":"2.0","id":1,"error":{"code":-32021,"message":"Missing required client capability","data":{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}
     {"jsonrpc":"2.0","id":1,"result":{"resultType":"task","taskId":"<0>","status":"working","createdAt":"","lastUpdatedAt":"","ttlMs":null}}
-    {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"The tool needs something that this client does not support","data":{"code":"execution_failed","reason":"The tool needs something that this client does not support","retryable":false}}}
+    {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"The tool needs something that this client does not support","data":{"code":"execution_failed","reason":"the call failed","retryable":false}}}
     "#);
 }
 
@@ -192,7 +192,7 @@ async fn backend_tasks_need_the_extension() {
 async fn client_without_session_is_not_asked() {
     let gateway = TestGateway::new();
     let mut client = Client::uninitialized(&gateway, Transport::Web, LEGACY[3], ABLE).await;
-    assert_snapshot!(client.call("need", &needing(&["{}"])).await, @r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"The tool needs something that this client does not support","data":{"code":"execution_failed","reason":"The tool needs something that this client does not support","retryable":false}}}"#);
+    assert_snapshot!(client.call("need", &needing(&["{}"])).await, @r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"The tool needs something that this client does not support","data":{"code":"execution_failed","reason":"the call failed","retryable":false}}}"#);
 }
 
 /// Prompts and resources may ask for input; completions may not.
@@ -217,7 +217,7 @@ async fn completions_cannot_ask_for_input() {
     {"jsonrpc":"2.0","id":1,"result":{"inputRequests":{"a":{"method":"roots/list","params":{}}},"requestState":"s","resultType":"input_required"}}
     {"jsonrpc":"2.0","id":2,"result":{"inputRequests":{"a":{"method":"roots/list","params":{}}},"requestState":"s","resultType":"input_required"}}
     {"jsonrpc":"2.0","id":3,"result":{"inputRequests":{"a":{"method":"roots/list","params":{}}},"requestState":"s","resultType":"input_required"}}
-    {"jsonrpc":"2.0","id":4,"error":{"code":-32603,"message":"The tool needs something that this client does not support","data":{"code":"execution_failed","reason":"The tool needs something that this client does not support","retryable":false}}}
+    {"jsonrpc":"2.0","id":4,"error":{"code":-32603,"message":"The tool needs something that this client does not support","data":{"code":"execution_failed","reason":"the call failed","retryable":false}}}
     "#);
 }
 

@@ -149,13 +149,13 @@ async fn invalid_answers_fail() {
     {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"{\"action\":\"decline\"}"}]}}
     {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"{\"action\":\"decline\"}"}]}}
     {"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"(the client refused: No, thank you)"}]}}
-    {"jsonrpc":"2.0","id":4,"error":{"code":-32603,"message":"The client did not give what it was asked for","data":{"code":"execution_failed","reason":"The client did not give what it was asked for","retryable":false}}}
+    {"jsonrpc":"2.0","id":4,"error":{"code":-32603,"message":"The client did not give what it was asked for","data":{"code":"execution_failed","reason":"the call failed","retryable":false}}}
     {"jsonrpc":"2.0","id":5,"result":{"content":[{"type":"text","text":"(the client refused: no message)"}]}}
-    {"jsonrpc":"2.0","id":6,"error":{"code":-32603,"message":"The client did not give what it was asked for","data":{"code":"execution_failed","reason":"The client did not give what it was asked for","retryable":false}}}
+    {"jsonrpc":"2.0","id":6,"error":{"code":-32603,"message":"The client did not give what it was asked for","data":{"code":"execution_failed","reason":"the call failed","retryable":false}}}
     {"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"7"}]}}
     {"jsonrpc":"2.0","id":8,"result":{"content":[{"type":"text","text":"7"}]}}
     {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"(the client does not support elicitation.form) (the client does not support sampling) (the client does not support roots)"}]}}
-    {"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"The client lacks a capability that this needs","data":{"code":"missing_capability","reason":"The client lacks a capability that this needs","retryable":false}}}
+    {"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"The client lacks a capability that this needs","data":{"code":"missing_capability","reason":"the client lacks a capability","retryable":false}}}
     "#);
 }
 
@@ -202,7 +202,7 @@ async fn unanswered_request_times_out() {
     {"jsonrpc":"2.0","id":0,"method":"elicitation/create","params":{"message":"who?"}}
     {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"message":"who?"}}
     {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"(the client did not answer in time)"}]}}
-    {"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"The client did not answer in time","data":{"code":"timeout","reason":"The client did not answer in time","retryable":true}}}
+    {"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"The client did not answer in time","data":{"code":"timeout","reason":"timed out after 60 s","retryable":true}}}
     {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":0}}
     {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}
     "#);

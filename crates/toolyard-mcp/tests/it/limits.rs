@@ -162,7 +162,7 @@ async fn flood_of_notifications_blocks_nothing() {
         let client = call.client.clone();
         flood.spawn(async move {
             loop {
-                client.notify(ClientNotification::Log(params.clone()));
+                client.notify(ClientNotification::Log(params.clone().into()));
                 tokio::task::yield_now().await;
             }
         });
@@ -259,7 +259,7 @@ async fn responses_are_read_at_the_request_limit() {
     assert_snapshot!(received.join("\n"), @r#"
     {"jsonrpc":"2.0","id":0,"method":"elicitation/create","params":{"message":"who?"}}
     {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"message":"who?"}}
-    {"jsonrpc":"2.0","id":3,"error":{"code":-32603,"message":"Too many requests at once","data":{"code":"overloaded","reason":"Too many requests at once","retryable":true}}}
+    {"jsonrpc":"2.0","id":3,"error":{"code":-32603,"message":"Too many requests at once","data":{"code":"overloaded","reason":"a limit of the gateway is reached","retryable":true}}}
     {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"{\"n\":1}"}]}}
     {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"{\"n\":0}"}]}}
     "#);
@@ -307,7 +307,7 @@ async fn batched_responses_are_read_at_the_request_limit() {
     input.write_all(batches.as_bytes()).await.unwrap();
     let refused = [lines.next_line().await.unwrap().unwrap(), lines.next_line().await.unwrap().unwrap()];
     assert_eq!(refused[0], refused[1]);
-    assert_snapshot!(refused[0], @r#"{"jsonrpc":"2.0","error":{"code":-32603,"message":"Too many requests at once","data":{"code":"overloaded","reason":"Too many requests at once","retryable":true}}}"#);
+    assert_snapshot!(refused[0], @r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"Too many requests at once","data":{"code":"overloaded","reason":"a limit of the gateway is reached","retryable":true}}}"#);
     gateway.wait_for_running(4).await;
     input.write_all(format!("[{answers}]\n").as_bytes()).await.unwrap();
     assert!(lines.next_line().await.unwrap().unwrap().contains("overloaded"), "this is one of them");

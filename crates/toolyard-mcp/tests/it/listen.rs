@@ -209,7 +209,7 @@ async fn subscriptions_are_limited() {
     for _ in 0..100 {
         assert!(listen(&mut client, "").await.contains("acknowledged"));
     }
-    assert_snapshot!(listen(&mut client, "").await, @r#"{"jsonrpc":"2.0","id":101,"error":{"code":-32603,"message":"Too many subscriptions at once","data":{"code":"overloaded","reason":"Too many subscriptions at once","retryable":true}}}"#);
+    assert_snapshot!(listen(&mut client, "").await, @r#"{"jsonrpc":"2.0","id":101,"error":{"code":-32603,"message":"Too many subscriptions at once","data":{"code":"overloaded","reason":"a limit of the gateway is reached","retryable":true}}}"#);
     client.cancel(7).await;
     assert!(client.request("tools/list", "").await.contains("result"));
     assert!(listen(&mut client, "").await.contains("acknowledged"));

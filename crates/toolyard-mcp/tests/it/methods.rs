@@ -216,12 +216,12 @@ async fn invalid_requests_fail() {
     let gateway = TestGateway::new();
     let mut legacy = Client::on_pipe(&gateway, LEGACY[3], "{}").await;
     assert_snapshot!(answers(&mut legacy, &requests).await, @r#"
-    tools/call: "error":{"code":-32602,"message":"Unknown tool: unknown","data":{"code":"tool_not_found","reason":"Unknown tool: unknown","retryable":false}}
+    tools/call: "error":{"code":-32602,"message":"Unknown tool: unknown","data":{"code":"tool_not_found","reason":"no tool of this name","retryable":false}}
     tools/call: "result":{"content":[{"type":"text","text":"Invalid arguments: \"n\" is a required property"}],"isError":true}
-    tools/call: "error":{"code":-32603,"message":"It is down","data":{"code":"unavailable","reason":"It is down","retryable":true}}
+    tools/call: "error":{"code":-32603,"message":"It is down","data":{"code":"unavailable","reason":"temporarily unavailable","retryable":true}}
     tools/call: "error":{"code":-32602,"message":"`params.name` is not a string"}
     tools/list: "error":{"code":-32602,"message":"invalid cursor"}
-    prompts/get: "error":{"code":-32602,"message":"Unknown prompt: unknown","data":{"code":"prompt_not_found","reason":"Unknown prompt: unknown","retryable":false}}
+    prompts/get: "error":{"code":-32602,"message":"Unknown prompt: unknown","data":{"code":"prompt_not_found","reason":"no prompt of this name","retryable":false}}
     prompts/get: "error":{"code":-32602,"message":"`params.name` is not a string"}
     resources/read: "error":{"code":-32002,"message":"Resource not found","data":{"uri":"mem:none","code":"resource_not_found","retryable":false}}
     resources/read: "error":{"code":-32002,"message":"Resource not found","data":{"uri":"mem:gone","code":"resource_not_found","retryable":false}}
@@ -231,18 +231,18 @@ async fn invalid_requests_fail() {
     completion/complete: "error":{"code":-32602,"message":"`params.ref` is not a reference to a prompt or a resource template"}
     completion/complete: "error":{"code":-32602,"message":"`params.ref` is not a reference to a prompt or a resource template"}
     completion/complete: "error":{"code":-32602,"message":"`params.ref` is not a reference to a prompt or a resource template"}
-    completion/complete: "error":{"code":-32602,"message":"Unknown prompt: unknown","data":{"code":"prompt_not_found","reason":"Unknown prompt: unknown","retryable":false}}
+    completion/complete: "error":{"code":-32602,"message":"Unknown prompt: unknown","data":{"code":"prompt_not_found","reason":"no prompt of this name","retryable":false}}
     completion/complete: "error":{"code":-32002,"message":"Resource not found","data":{"uri":"none:{id}","code":"resource_not_found","retryable":false}}
     logging/setLevel: "error":{"code":-32602,"message":"`params.level` is not a log level"}
     "#);
     let mut modern = Client::on_pipe(&gateway, MODERN, "{}").await;
     assert_snapshot!(answers(&mut modern, &requests).await, @r#"
-    tools/call: "error":{"code":-32602,"message":"Unknown tool: unknown","data":{"code":"tool_not_found","reason":"Unknown tool: unknown","retryable":false}}
+    tools/call: "error":{"code":-32602,"message":"Unknown tool: unknown","data":{"code":"tool_not_found","reason":"no tool of this name","retryable":false}}
     tools/call: "result":{"content":[{"type":"text","text":"Invalid arguments: \"n\" is a required property"}],"isError":true,"resultType":"complete"}
-    tools/call: "error":{"code":-32603,"message":"It is down","data":{"code":"unavailable","reason":"It is down","retryable":true}}
+    tools/call: "error":{"code":-32603,"message":"It is down","data":{"code":"unavailable","reason":"temporarily unavailable","retryable":true}}
     tools/call: "error":{"code":-32602,"message":"`params.name` is not a string"}
     tools/list: "error":{"code":-32602,"message":"invalid cursor"}
-    prompts/get: "error":{"code":-32602,"message":"Unknown prompt: unknown","data":{"code":"prompt_not_found","reason":"Unknown prompt: unknown","retryable":false}}
+    prompts/get: "error":{"code":-32602,"message":"Unknown prompt: unknown","data":{"code":"prompt_not_found","reason":"no prompt of this name","retryable":false}}
     prompts/get: "error":{"code":-32602,"message":"`params.name` is not a string"}
     resources/read: "error":{"code":-32602,"message":"Resource not found","data":{"uri":"mem:none","code":"resource_not_found","retryable":false}}
     resources/read: "error":{"code":-32602,"message":"Resource not found","data":{"uri":"mem:gone","code":"resource_not_found","retryable":false}}
@@ -252,7 +252,7 @@ async fn invalid_requests_fail() {
     completion/complete: "error":{"code":-32602,"message":"`params.ref` is not a reference to a prompt or a resource template"}
     completion/complete: "error":{"code":-32602,"message":"`params.ref` is not a reference to a prompt or a resource template"}
     completion/complete: "error":{"code":-32602,"message":"`params.ref` is not a reference to a prompt or a resource template"}
-    completion/complete: "error":{"code":-32602,"message":"Unknown prompt: unknown","data":{"code":"prompt_not_found","reason":"Unknown prompt: unknown","retryable":false}}
+    completion/complete: "error":{"code":-32602,"message":"Unknown prompt: unknown","data":{"code":"prompt_not_found","reason":"no prompt of this name","retryable":false}}
     completion/complete: "error":{"code":-32602,"message":"Resource not found","data":{"uri":"none:{id}","code":"resource_not_found","retryable":false}}
     logging/setLevel: "error":{"code":-32601,"message":"Method not found: logging/setLevel"}
     "#);
@@ -289,7 +289,7 @@ async fn http_statuses_of_responses() {
     404 {"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"Method not found: ping"}}
     404 {"jsonrpc":"2.0","id":3,"error":{"code":-32601,"message":"Method not found: initialize"}}
     400 {"jsonrpc":"2.0","id":4,"error":{"code":-32021,"message":"Missing required client capability","data":{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}
-    {"jsonrpc":"2.0","id":5,"error":{"code":-32602,"message":"Unknown tool: unknown","data":{"code":"tool_not_found","reason":"Unknown tool: unknown","retryable":false}}}
+    {"jsonrpc":"2.0","id":5,"error":{"code":-32602,"message":"Unknown tool: unknown","data":{"code":"tool_not_found","reason":"no tool of this name","retryable":false}}}
     400 {"jsonrpc":"2.0","id":6,"error":{"code":-32021,"message":"Missing required client capability","data":{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}
     {"jsonrpc":"2.0","id":1,"result":{}}
     {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":""}]}}

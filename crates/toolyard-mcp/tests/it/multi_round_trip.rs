@@ -89,7 +89,7 @@ async fn completions_cannot_ask_for_input() {
     assert_snapshot!(lines.join("\n"), @r#"
     {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"roots-1":{"method":"roots/list","params":{}}},"requestState":"parked.<0>"}}
     {"jsonrpc":"2.0","id":2,"result":{"description":"greet","messages":[],"resultType":"complete"}}
-    {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"The client did not give what it was asked for","data":{"code":"execution_failed","reason":"The client did not give what it was asked for","retryable":false}}}
+    {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"The client did not give what it was asked for","data":{"code":"execution_failed","reason":"the call failed","retryable":false}}}
     "#);
 }
 
@@ -277,10 +277,11 @@ async fn notifications_wait_for_the_retry() {
         async move {
             let tell = |number| {
                 let progress = Object::new().with("progress", Json::integer(number));
-                call.client.notify(ClientNotification::Progress(progress));
+                call.client.notify(ClientNotification::Progress(progress.into()));
             };
             let log = |level| {
-                call.client.notify(ClientNotification::Log(Object::new().with("level", Json::string(level))));
+                call.client
+                    .notify(ClientNotification::Log(Object::new().with("level", Json::string(level)).into()));
             };
             let speak = async {
                 waits.wait_for(|waits| *waits).await.unwrap();
@@ -324,8 +325,9 @@ async fn notifications_wait_for_the_retry() {
 async fn notifications_follow_the_request() {
     let gateway = TestGateway::build(Setup::default(), |call| async move {
         let tell = |number| {
-            call.client
-                .notify(ClientNotification::Progress(Object::new().with("progress", Json::integer(number))));
+            call.client.notify(ClientNotification::Progress(
+                Object::new().with("progress", Json::integer(number)).into(),
+            ));
         };
         tell(1);
         let answer =
@@ -451,7 +453,7 @@ async fn suspended_calls_are_limited() {
         lines.push(client.call("ask", &arguments).await);
     }
     assert_eq!(gateway.over(), ["ask Err(Cancelled)"], "its place is free again");
-    assert_snapshot!(lines[2], @r#"{"jsonrpc":"2.0","id":3,"error":{"code":-32603,"message":"Too many calls wait for their clients","data":{"code":"overloaded","reason":"Too many calls wait for their clients","retryable":true}}}"#);
+    assert_snapshot!(lines[2], @r#"{"jsonrpc":"2.0","id":3,"error":{"code":-32603,"message":"Too many calls wait for their clients","data":{"code":"overloaded","reason":"a limit of the gateway is reached","retryable":true}}}"#);
 }
 
 /// A disconnect drops suspended calls and frees their permits at once.

@@ -169,7 +169,7 @@ async fn json_only_client_gets_no_notifications() {
 }
 
 fn progress(number: i64) -> ClientNotification {
-    ClientNotification::Progress(Object::new().with("progress", Json::integer(number)))
+    ClientNotification::Progress(Object::new().with("progress", Json::integer(number)).into())
 }
 
 /// Notifications over the limit are dropped; those before the answer precede it.

@@ -20,7 +20,7 @@ async fn step_by_step(mut steps: watch::Receiver<u64>, call: Call) -> Ended {
     for step in 1..=STEPS {
         steps.wait_for(|allowed| *allowed >= step).await.unwrap();
         let progress = Object::new().with("progress", Json::unsigned(step));
-        call.client.notify(ClientNotification::Progress(progress));
+        call.client.notify(ClientNotification::Progress(progress.into()));
     }
     steps.wait_for(|allowed| *allowed > STEPS).await.unwrap();
     Ok(text("done"))

@@ -85,13 +85,14 @@ fn completion(value: String) -> Outcome {
 /// Sends two progress notifications, and a log message at each level in between.
 fn tell(call: &Call) {
     let progress = |number| {
-        call.client
-            .notify(ClientNotification::Progress(Object::new().with("progress", Json::integer(number))))
+        call.client.notify(ClientNotification::Progress(
+            Object::new().with("progress", Json::integer(number)).into(),
+        ))
     };
     progress(1);
     for level in LogLevel::ALL {
         let params = Object::new().with("level", Json::string(level.as_str())).with("data", Json::null());
-        call.client.notify(ClientNotification::Log(params));
+        call.client.notify(ClientNotification::Log(params.into()));
     }
     progress(2);
 }

@@ -178,9 +178,9 @@ async fn final_task_statuses() {
     "result":{"resultType":"complete"}}
     "result":{"resultType":"complete","taskId":"<1>","status":"completed","createdAt":"<time>","lastUpdatedAt":"<time>","ttlMs":3600000,"pollIntervalMs":1000,"result":{"content":[{"type":"text","text":"no"}],"isError":true,"resultType":"complete"}}}
     "result":{"resultType":"complete"}}
-    "result":{"resultType":"complete","taskId":"<2>","status":"failed","createdAt":"<time>","lastUpdatedAt":"<time>","ttlMs":3600000,"pollIntervalMs":1000,"error":{"code":-32603,"message":"It is down","data":{"code":"unavailable","reason":"It is down","retryable":true}}}}
+    "result":{"resultType":"complete","taskId":"<2>","status":"failed","createdAt":"<time>","lastUpdatedAt":"<time>","ttlMs":3600000,"pollIntervalMs":1000,"error":{"code":-32603,"message":"It is down","data":{"code":"unavailable","reason":"temporarily unavailable","retryable":true}}}}
     "result":{"resultType":"complete"}}
-    "result":{"resultType":"complete","taskId":"<3>","status":"failed","createdAt":"<time>","lastUpdatedAt":"<time>","ttlMs":3600000,"pollIntervalMs":1000,"error":{"code":-32603,"message":"The call failed because of a fault in the server","data":{"code":"execution_failed","reason":"The call failed because of a fault in the server","retryable":false}}}}
+    "result":{"resultType":"complete","taskId":"<3>","status":"failed","createdAt":"<time>","lastUpdatedAt":"<time>","ttlMs":3600000,"pollIntervalMs":1000,"error":{"code":-32603,"message":"The call failed because of a fault in the server","data":{"code":"execution_failed","reason":"the call failed","retryable":false}}}}
     "result":{"resultType":"complete"}}
     "#);
 }

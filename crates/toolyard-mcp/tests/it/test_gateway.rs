@@ -64,7 +64,7 @@ impl Backend for Scripted {
         self.changed.send_modify(|changed| changed.extend(caller.session.clone()));
     }
 
-    fn follow(&self, uri: &str) -> BoxStream<'static, Object> {
+    fn follow(&self, uri: &str, _caller: &Caller) -> BoxStream<'static, Object> {
         let follower = Follower::new(&self.following, uri);
         stream::unfold((self.updates.subscribe(), follower), async |(mut updates, follower)| {
             while updates.recv().await.ok()? != follower.uri {}

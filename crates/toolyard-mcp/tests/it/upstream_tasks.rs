@@ -216,7 +216,7 @@ fn looping(asks: bool) -> TestGateway {
 async fn endless_upstream_task_times_out() {
     let gateway = looping(false);
     let mut client = Client::on_pipe(&gateway, LEGACY[3], ELICIT_ABLE).await;
-    assert_snapshot!(client.call("echo", "").await, @r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"The tool did not answer in time","data":{"code":"timeout","reason":"The tool did not answer in time","retryable":true}}}"#);
+    assert_snapshot!(client.call("echo", "").await, @r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"The tool did not answer in time","data":{"code":"timeout","reason":"timed out","retryable":true}}}"#);
 }
 
 /// Successive questions with the same key are two.

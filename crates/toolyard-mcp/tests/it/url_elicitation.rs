@@ -66,8 +66,8 @@ async fn refused_url_fails_the_call() {
         lines.push(Client::on_pipe(&gateway(1), MODERN, capabilities).await.call("echo", "").await);
     }
     assert_snapshot!(lines.join("\n"), @r#"
-    {"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"The user did not open the required URL","data":{"code":"execution_failed","reason":"The user did not open the required URL","retryable":false}}}
-    {"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"The user did not open the required URL","data":{"code":"execution_failed","reason":"The user did not open the required URL","retryable":false}}}
+    {"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"The user did not open the required URL","data":{"code":"execution_failed","reason":"the call failed","retryable":false}}}
+    {"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"The user did not open the required URL","data":{"code":"execution_failed","reason":"the call failed","retryable":false}}}
     {"jsonrpc":"2.0","id":1,"error":{"code":-32021,"message":"Missing required client capability","data":{"requiredCapabilities":{"elicitation":{"url":{}}}}}}
     {"jsonrpc":"2.0","id":1,"error":{"code":-32021,"message":"Missing required client capability","data":{"requiredCapabilities":{"elicitation":{"url":{}}}}}}
     "#);
@@ -97,7 +97,7 @@ async fn legacy_client_gets_the_error_unchanged() {
 async fn visited(call: Call) -> Ended {
     let over = |id: &str| ClientNotification::Other {
         method: "notifications/elicitation/complete".into(),
-        params: Object::new().with("elicitationId", Json::string(id)),
+        body: Object::new().with("elicitationId", Json::string(id)).into(),
     };
     call.client.notify(over("during"));
     let client = call.client.clone();

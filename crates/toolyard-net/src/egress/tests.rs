@@ -111,3 +111,23 @@ async fn rebound_name_is_refused() {
     let (lookup, _) = scripted_lookup(&[]);
     assert!(matches!(get(&client(lookup), &url).await, Err(RequestError::Connect(_))));
 }
+
+#[tokio::test]
+async fn unknown_name_has_a_reason() {
+    let lookup = |text: &'static str| -> Arc<NameLookup> {
+        Arc::new(move |_: Name| -> BoxFuture<'static, _> {
+            Box::pin(async move { Err(io::Error::other(text)) })
+        })
+    };
+    for (text, expected) in [
+        ("failed to lookup address information: Name or service not known", "DNS: no such host"),
+        (
+            "failed to lookup address information: Temporary failure in name resolution",
+            "DNS: temporary failure",
+        ),
+    ] {
+        let resolver = PolicyResolver::with_lookup(EgressPolicy::Anywhere, lookup(text));
+        let error = get(&HttpClient::with_resolver(resolver), "http://secret.example/").await.unwrap_err();
+        assert_eq!(error.reason(), expected);
+    }
+}

@@ -4,6 +4,7 @@
 
 mod certificates;
 mod connection_limits;
+mod connection_reasons;
 mod draining;
 mod framing;
 mod proxies;

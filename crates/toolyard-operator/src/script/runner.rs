@@ -184,14 +184,14 @@ impl PodRunner {
         mut wait: ScriptWait,
         name: &str,
     ) -> Result<ScriptEnding, OperatorError> {
-        let trouble = observer.take_error();
+        let earlier_error = observer.take_error();
         match observer.read_pod().await {
             Ok(Some(pod)) => self
                 .handle_progress(PodProgress::of(&pod), &mut wait, name)
                 .await
                 .unwrap_or_else(|| wait.timed_out()),
             Ok(None) => Err(deleted_externally()),
-            Err(error) => Err(trouble.unwrap_or(error)),
+            Err(error) => Err(earlier_error.unwrap_or(error)),
         }
     }
 }

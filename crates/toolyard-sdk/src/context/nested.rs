@@ -226,6 +226,11 @@ impl ClientWrapper for NestedClient {
         false
     }
 
+    /// `false`: a program reads the result as it was declared.
+    fn expects_objects(&self) -> bool {
+        false
+    }
+
     fn notify(&self, notice: ClientNotification) {
         if let ClientNotification::Log(_) = notice {
             self.0.notify(notice);

@@ -69,9 +69,9 @@ impl Client for ScriptedClient {
 
     fn notify(&self, notice: ClientNotification) {
         match notice {
-            ClientNotification::Progress(params) => self.record("progress", &params),
-            ClientNotification::Log(params) => self.record("log", &params),
-            ClientNotification::Other { method, params } => self.record(&method, &params),
+            ClientNotification::Progress(body) => self.record("progress", &body.params),
+            ClientNotification::Log(body) => self.record("log", &body.params),
+            ClientNotification::Other { method, body } => self.record(&method, &body.params),
         }
     }
 

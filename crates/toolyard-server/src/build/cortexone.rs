@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use toolyard_backends::cortexone::unwrap::ReturnFormat;
-use toolyard_backends::cortexone::{CortexoneFunction, CortexoneOptions};
+use toolyard_backends::cortexone::{CortexOneFunction, CortexOneOptions};
 use toolyard_core::{Backend, RetrySchedule, SecretRedactor};
 use toolyard_manifest::{CortexOneHandler, HandlerConfig};
 use toolyard_net::auth::{HttpAuthScheme, UpstreamCredentials};
@@ -25,7 +25,7 @@ impl HandlerBuilder {
             ));
         };
         let source = auth::source(&function.api_key, &self.process);
-        let options = CortexoneOptions {
+        let options = CortexOneOptions {
             url,
             auth: UpstreamCredentials { scheme: HttpAuthScheme::Bare, source, secrets: secrets.clone() },
             return_format: if function.tool.is_some() {
@@ -35,7 +35,7 @@ impl HandlerBuilder {
             },
             delivery: self.http_delivery(&function.retry, handler.timeout),
         };
-        let exchange = Arc::new(CortexoneFunction::new(options, &self.client));
+        let exchange = Arc::new(CortexOneFunction::new(options, &self.client));
         // The exchange itself retries.
         self.function_backend(handler, exchange, function.tool.as_ref(), RetrySchedule::never(), secrets)
     }

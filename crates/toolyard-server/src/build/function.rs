@@ -52,15 +52,16 @@ impl HandlerBuilder {
                 options,
             ));
         };
-        let structured = tool.output_schema.is_some();
+        let tool = explicit_tool(tool);
+        let form = tool.output_form();
         // With retries, the attempts have time limits of their own.
         let attempt_time = super::retry(handler.kind.retry()).budget(handler.timeout);
         Arc::new(FunctionBackend::new(function::FunctionToolOptions {
-            tool: explicit_tool(tool),
+            tool,
             exchange,
             retry,
             attempt_time: if has_one_attempt { attempt_time } else { handler.timeout },
-            reading: ResponseConversion { promises_structure: structured, ..ResponseConversion::default() },
+            reading: ResponseConversion { form, ..ResponseConversion::default() },
         }))
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use toolyard_backends::delivery::{RequestDelivery, ResendPolicy};
-use toolyard_backends::http::mapping::JmespathMapping;
+use toolyard_backends::http::mapping::JmesPathMapping;
 use toolyard_backends::http::request::HttpRequestPlan;
 use toolyard_backends::http::response::ResponseConversion;
 use toolyard_backends::http::target::RequestTarget;
@@ -25,14 +25,16 @@ impl HandlerBuilder {
         secrets: &SecretRedactor,
     ) -> Arc<dyn Backend> {
         let delivery = self.http_delivery(&http.retry, handler.timeout);
+        let tool = explicit_tool(&http.tool);
+        let form = tool.output_form();
         let options = HttpToolOptions {
-            tool: explicit_tool(&http.tool),
+            tool,
             plan: plan(http, delivery.response_bytes),
             auth: http.auth.as_ref().map(|auth| auth::auth(auth, &self.process, secrets)),
             reading: ResponseConversion {
                 redact: http.redact.clone(),
                 mapping: http.response_mapping.as_ref().map(|it| mapping(it, delivery.response_bytes)),
-                promises_structure: http.tool.output_schema.is_some(),
+                form,
             },
             delivery,
         };
@@ -74,6 +76,6 @@ fn plan(handler: &HttpHandler, mapped_bytes: usize) -> HttpRequestPlan {
     }
 }
 
-fn mapping(declared: &manifest::JmesPathMapping, most_bytes: usize) -> JmespathMapping {
-    JmespathMapping::new(declared.expression().clone(), most_bytes)
+fn mapping(declared: &manifest::JmesPathExpression, most_bytes: usize) -> JmesPathMapping {
+    JmesPathMapping::new(declared.expression().clone(), most_bytes)
 }

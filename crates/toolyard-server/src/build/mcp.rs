@@ -86,6 +86,7 @@ impl HandlerBuilder {
                 sharing: mode,
                 limit: limits.lanes_per_handler,
                 idle_timeout: timeouts.lane_idle,
+                max_list_bytes: limits.lane_list_bytes,
             },
             probe: handler.probe.map(probe),
             ..self.client_options(secrets)
@@ -96,10 +97,12 @@ impl HandlerBuilder {
     pub(super) fn client_options(&self, secrets: &SecretRedactor) -> ClientOptions {
         let ProcessSettings { limits, timeouts, .. } = &self.process;
         ClientOptions {
+            dropped_notices: Arc::default(),
             name: "toolyard".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             max_message_bytes: limits.response_bytes,
             max_list_items: limits.tools_per_handler,
+            max_depth: limits.json_depth,
             connect_timeout: timeouts.connect,
             discover_timeout: timeouts.era_probe,
             idle_timeout: None,

@@ -277,7 +277,9 @@ impl HandlerDefinitions {
     /// Updates the offered tools. Unchanged tools keep their digest.
     fn update_offered(&mut self, catalog: &Catalog) {
         let before = std::mem::take(&mut self.offered);
-        for tool in &catalog.tools {
+        // What single clients see is compared as well.
+        let own = catalog.own.iter().flat_map(|own| own.tools.iter().flatten());
+        for tool in catalog.tools.iter().chain(own) {
             // Of two tools with the same name, the first one counts.
             self.offered.entry(tool.name.clone()).or_insert_with(|| match before.get(&tool.name) {
                 Some((previous, digest)) if previous == tool => (tool.clone(), digest.clone()),
@@ -337,16 +339,29 @@ impl HandlerDefinitions {
         }
         let pinned_tool = |tool: &Arc<Tool>| {
             let accepted = self.accepted.get(&tool.name)?;
-            let is_same = self.offered.get(&tool.name).is_some_and(|(_, digest)| accepted.digest == *digest);
+            // The definition that one client sees may differ from the compared one.
+            let is_same = self.offered.get(&tool.name).is_some_and(|(offered, digest)| {
+                accepted.digest == *digest && (Arc::ptr_eq(offered, tool) || offered == tool)
+            });
             if is_same { Some(tool.clone()) } else { accepted.tool.clone() }
         };
-        let tools: Vec<_> = catalog.tools.iter().filter_map(pinned_tool).collect();
-        let is_same = tools.len() == catalog.tools.len()
-            && tools
-                .iter()
-                .zip(&catalog.tools)
-                .all(|(pinned_tool, offered)| Arc::ptr_eq(pinned_tool, offered));
-        if is_same { catalog.clone() } else { Arc::new(Catalog { tools, ..(**catalog).clone() }) }
+        let pinned = |offered: &[Arc<Tool>]| -> Option<Vec<Arc<Tool>>> {
+            let tools: Vec<_> = offered.iter().filter_map(pinned_tool).collect();
+            let is_same = tools.len() == offered.len()
+                && tools.iter().zip(offered).all(|(pinned_tool, offered)| Arc::ptr_eq(pinned_tool, offered));
+            (!is_same).then_some(tools)
+        };
+        let tools = pinned(&catalog.tools);
+        let own: Vec<_> = catalog.own.iter().map(|own| own.tools.as_deref().and_then(pinned)).collect();
+        if tools.is_none() && own.iter().all(Option::is_none) {
+            return catalog.clone();
+        }
+        let mut served = Catalog::clone(catalog);
+        served.tools = tools.unwrap_or(served.tools);
+        for (client, pinned) in served.own.iter_mut().zip(own) {
+            client.tools = pinned.or_else(|| client.tools.take());
+        }
+        Arc::new(served)
     }
 
     fn change(&self, tool: &Arc<str>, pin: DefinitionPin) -> Option<DefinitionChange> {

@@ -90,3 +90,18 @@ fn http_options(process: &ProcessSettings, guard: BrowserGuard) -> Result<HttpOp
         gateway_client: gateways,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Crates below the manifest have defaults of their own, for programs without one.
+    #[test]
+    fn defaults_of_the_frontend_are_those_of_the_manifest() {
+        let process = ProcessSettings::default();
+        assert_eq!(frontend_options(&process).limits, FrontendLimits::default());
+        let guard = BrowserGuard::default();
+        let options = http_options(&process, guard).unwrap();
+        assert_eq!(options.sessions, SessionLimits::default());
+    }
+}

@@ -9,6 +9,7 @@ use http::request::Parts;
 use tokio::sync::watch;
 use toolyard_core::access::CallPrice;
 use toolyard_core::gate::{CallGate, GateSize};
+use toolyard_core::layers::ResultChecks;
 use toolyard_core::names::PrefixPolicy;
 use toolyard_core::overrides::ChunkingPolicy;
 use toolyard_core::registry::{CallLimits, HandlerEntry, RegistryEntry};
@@ -56,6 +57,7 @@ impl HostedFunctions {
             prefix: PrefixPolicy::default(),
             overrides: Arc::default(),
             renames_arguments: false,
+            result_checks: ResultChecks::None,
             price: None,
             display_name: None,
             description: None,

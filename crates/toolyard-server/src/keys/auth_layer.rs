@@ -324,8 +324,8 @@ impl AuthLayer {
         let is_allowed_origin = self.guard.check(&request).is_ok();
         let (parts, body) = request.into_parts();
         let mut response = match verdict {
-            KeyVerdict::Unavailable(trouble) => {
-                let reason = format!("the store with the keys is unavailable: {trouble}");
+            KeyVerdict::Unavailable(kind) => {
+                let reason = format!("the store with the keys is unavailable: {kind}");
                 let error = ToolError::new(ErrorCode::Unavailable, reason);
                 // A page of another origin must not make the gateway read a body.
                 match is_allowed_origin && parts.uri.path() == PATH {

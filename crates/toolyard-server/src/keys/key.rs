@@ -53,7 +53,7 @@ pub struct ApiKey {
     /// Language model of calls that do not name one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Number of characters from which a result is large.
+    /// Number of characters above which a result is large.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chunk_threshold: Option<u64>,
 }
@@ -81,7 +81,7 @@ pub struct NewApiKey {
     /// Language model of calls that do not name one.
     #[serde(default)]
     pub model: Option<String>,
-    /// Number of characters from which a result is large.
+    /// Number of characters above which a result is large.
     #[serde(default, deserialize_with = "integer")]
     pub chunk_threshold: Option<u64>,
 }

@@ -92,7 +92,7 @@ pub enum KeyVerdict {
     Granted(AuthenticatedCaller),
     /// The key is missing or invalid.
     Denied,
-    /// Unknown, because the store has this trouble.
+    /// Unknown, because the store fails with an error of this kind.
     Unavailable(StoreErrorKind),
 }
 
@@ -231,7 +231,7 @@ impl KeyCache {
             }
             if let Err(error) = self.refresh().await {
                 tracing::debug!(error = &error as &dyn std::error::Error, "cannot read the keys");
-                return KeyVerdict::Unavailable(error.trouble);
+                return KeyVerdict::Unavailable(error.kind);
             }
         }
         let cached = self.cached();
@@ -350,7 +350,8 @@ impl CallAllowance for KeyAllowance {
         let Some((amount, rate)) = &self.rate else { return Ok(()) };
         rate.take().map_err(|wait| {
             let message = format!("rate limit of {amount} exceeded: retry in {:.1} s", wait.as_secs_f64());
-            ToolError::new(ErrorCode::RateLimited, message).retry_after(wait)
+            let reason = format!("the key may send {amount}");
+            ToolError::new(ErrorCode::RateLimited, message).because(reason).retry_after(wait)
         })
     }
 

@@ -86,7 +86,7 @@ impl KeySummary {
         let amounts = [("rate", self.rate), ("calls", self.calls), ("cost", self.cost)];
         let amounts = amounts.iter().filter_map(|(word, amount)| Some(format!(", {word} {}", (*amount)?)));
         let model = self.model.iter().map(|model| format!(", model {model}"));
-        let threshold = self.chunk_threshold.iter().map(|chars| format!(", large from {chars}"));
+        let threshold = self.chunk_threshold.iter().map(|chars| format!(", large above {chars}"));
         let limits: String = amounts.chain(model).chain(threshold).collect();
         let state = match (&self.revoked, &self.expires) {
             (Some(time), _) => format!("revoked {time}"),

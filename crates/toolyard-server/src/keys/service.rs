@@ -71,7 +71,7 @@ async fn load(
     let has_keys = match cache.read().await {
         Ok(has_keys) => has_keys,
         // An unreadable store does not recover by itself.
-        Err(error) if error.trouble == StoreErrorKind::Unreadable => return Err(StartError::Keys(error)),
+        Err(error) if error.kind == StoreErrorKind::Unreadable => return Err(StartError::Keys(error)),
         // No request is admitted until the keys can be read.
         Err(error) => {
             let error = &error as &dyn std::error::Error;

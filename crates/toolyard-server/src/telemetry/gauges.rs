@@ -12,6 +12,7 @@ use super::metrics::CallMetrics;
 use super::names;
 use crate::audit::AuditQueue;
 use crate::context::GatewayContext;
+use crate::dropped_notices::dropped_notices;
 
 /// The sources of the gauges.
 pub(super) struct GaugeSources {
@@ -48,6 +49,13 @@ pub(super) fn register(meter: &Meter, prefix: &str, sources: GaugeSources, metri
         .with_description(lost.description)
         .with_callback(move |observer| observer.observe(audit.lost(), &[]))
         .build();
+    let (dropped, entries) = (&names::NOTIFICATIONS_DROPPED, registry.clone());
+    meter
+        .u64_observable_counter(dropped.full_name(prefix))
+        .with_unit(dropped.unit)
+        .with_description(dropped.description)
+        .with_callback(move |observer| observe_dropped(&entries.borrow(), observer))
+        .build();
     let handlers = registry.clone();
     gauge(&names::HANDLERS)
         .with_callback(move |observer| observe_phases(&handlers.borrow(), observer))
@@ -61,6 +69,12 @@ fn observe_phases(registry: &Registry, observer: &dyn AsyncInstrument<u64>) {
     for phase in PHASES {
         let handlers = registry.phases().iter().filter(|(_, of)| phase_name(of) == phase).count();
         observer.observe(handlers as u64, &[KeyValue::new(names::PHASE, phase)]);
+    }
+}
+
+fn observe_dropped(registry: &Registry, observer: &dyn AsyncInstrument<u64>) {
+    for (handler, dropped) in dropped_notices(registry) {
+        observer.observe(dropped, &[KeyValue::new(names::HANDLER, handler)]);
     }
 }
 

@@ -88,6 +88,13 @@ pub const PROCESSES: MetricInstrument =
     MetricInstrument::own("processes", MetricKind::Gauge, "{process}", &[])
         .with_description("Running programs of handlers");
 
+/// Notifications of servers that reached no client.
+pub const NOTIFICATIONS_DROPPED: MetricInstrument =
+    MetricInstrument::own("notifications.dropped", MetricKind::Counter, "{notification}", &[HANDLER])
+        .with_description(
+            "Notifications of a server that name no request, while several calls or none were running",
+        );
+
 /// Telemetry that was not exported.
 pub const TELEMETRY_LOST: MetricInstrument =
     MetricInstrument::own("telemetry.lost", MetricKind::Counter, "{item}", &[SIGNAL])
@@ -113,13 +120,14 @@ pub const CLIENT_DURATION: MetricInstrument = MetricInstrument::conventional(
 .with_description("Duration of an upstream request, including retries");
 
 /// Every instrument.
-pub const INSTRUMENTS: [&MetricInstrument; 10] = [
+pub const INSTRUMENTS: [&MetricInstrument; 11] = [
     &INVOKE_DURATION,
     &INVOCATIONS,
     &CALLS_ACTIVE,
     &HANDLERS,
     &HANDLER_READY,
     &PROCESSES,
+    &NOTIFICATIONS_DROPPED,
     &TELEMETRY_LOST,
     &AUDIT_LOST,
     &SERVER_DURATION,

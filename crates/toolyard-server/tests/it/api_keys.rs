@@ -70,7 +70,7 @@ async fn tools_outside_the_scope_do_not_exist() {
         gateway.short(&key, "POST /mcp", LIST, "/result/tools").await,
         r#"200 [{"name":"search","description":"Searches.","inputSchema":{"type":"object"}}]"#
     );
-    let unknown = r#"200 {"code":-32602,"message":"Unknown tool: add","data":{"code":"tool_not_found","reason":"Unknown tool: add","retryable":false}}"#;
+    let unknown = r#"200 {"code":-32602,"message":"Unknown tool: add","data":{"code":"tool_not_found","reason":"no tool of this name","retryable":false}}"#;
     assert_eq!(gateway.short(&key, "POST /mcp", &call("add"), "/error").await, unknown);
     assert_eq!(
         gateway.short(&key, "POST /mcp", &call("add2"), "/error").await,
@@ -293,9 +293,7 @@ async fn quota_is_shared_by_gateways_on_one_store() {
     }
     assert_eq!(ran, 7);
     let answer = one.ask(&key, "POST /mcp", &call("search")).await.body;
-    assert_snapshot!(answer, @r#"
-    {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"quota of 7 exhausted","data":{"code":"quota_exhausted","reason":"quota of 7 exhausted","retryable":false}}}
-    "#);
+    assert_snapshot!(answer, @r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"quota of 7 exhausted","data":{"code":"quota_exhausted","reason":"the quota is used up","retryable":false}}}"#);
 }
 
 #[tokio::test]

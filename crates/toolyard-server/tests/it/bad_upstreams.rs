@@ -102,24 +102,24 @@ async fn answers() {
         }),
     ];
     assert_snapshot!(target.table(cases).await, @r#"
-    garbage: "error":{"code":-32603,"message":"The server's answer is malformed","data":{"code":"execution_failed","reason":"The server's answer is malformed","retryable":false}}
-    nothing: "error":{"code":-32603,"message":"The server's answer is malformed","data":{"code":"execution_failed","reason":"The server's answer is malformed","retryable":false}}
-    an array: "error":{"code":-32603,"message":"The server's answer is malformed","data":{"code":"execution_failed","reason":"The server's answer is malformed","retryable":false}}
-    the id of another request: "error":{"code":-32603,"message":"The server's answer is malformed","data":{"code":"execution_failed","reason":"The server's answer is malformed","retryable":false}}
+    garbage: "error":{"code":-32603,"message":"The server's answer is malformed","data":{"code":"execution_failed","reason":"the answer is not an MCP message","retryable":false}}
+    nothing: "error":{"code":-32603,"message":"The server's answer is malformed","data":{"code":"execution_failed","reason":"the answer is not an MCP message","retryable":false}}
+    an array: "error":{"code":-32603,"message":"The server's answer is malformed","data":{"code":"execution_failed","reason":"the answer is not an MCP message","retryable":false}}
+    the id of another request: "error":{"code":-32603,"message":"The server's answer is malformed","data":{"code":"execution_failed","reason":"the answer is not an MCP message","retryable":false}}
     the id as a string: "result":{}
-    a request: "error":{"code":-32603,"message":"The server's answer is malformed","data":{"code":"execution_failed","reason":"The server's answer is malformed","retryable":false}}
-    no jsonrpc: "error":{"code":-32603,"message":"The server's answer is malformed","data":{"code":"execution_failed","reason":"The server's answer is malformed","retryable":false}}
-    a result that is an array: "error":{"code":-32603,"message":"The server's result is malformed","data":{"code":"execution_failed","reason":"The server's result is malformed","retryable":false}}
-    a result that is null: "error":{"code":-32603,"message":"The server's result is malformed","data":{"code":"execution_failed","reason":"The server's result is malformed","retryable":false}}
-    a result with a member twice: "error":{"code":-32603,"message":"The server's result is malformed","data":{"code":"execution_failed","reason":"The server's result is malformed","retryable":false}}
-    a result of an unknown type: "error":{"code":-32603,"message":"The server's result is of an unknown type","data":{"code":"execution_failed","reason":"The server's result is of an unknown type","retryable":false}}
-    a result whose type is no string: "error":{"code":-32603,"message":"The server's result is of an unknown type","data":{"code":"execution_failed","reason":"The server's result is of an unknown type","retryable":false}}
-    a result and an error: "error":{"code":-32603,"message":"The server's answer is malformed","data":{"code":"execution_failed","reason":"The server's answer is malformed","retryable":false}}
-    neither a result nor an error: "error":{"code":-32603,"message":"The server's answer is malformed","data":{"code":"execution_failed","reason":"The server's answer is malformed","retryable":false}}
-    an error that is a string: "error":{"code":-32603,"message":"The server's error is malformed","data":{"code":"execution_failed","reason":"The server's error is malformed","retryable":false}}
-    an error without a code: "error":{"code":-32603,"message":"The server's error is malformed","data":{"code":"execution_failed","reason":"The server's error is malformed","retryable":false}}
-    an error whose code is a string: "error":{"code":-32603,"message":"The server's error is malformed","data":{"code":"execution_failed","reason":"The server's error is malformed","retryable":false}}
-    an error without a message: "error":{"code":-32603,"message":"The server's error is malformed","data":{"code":"execution_failed","reason":"The server's error is malformed","retryable":false}}
+    a request: "error":{"code":-32603,"message":"The server's answer is malformed","data":{"code":"execution_failed","reason":"the answer is not an MCP message","retryable":false}}
+    no jsonrpc: "error":{"code":-32603,"message":"The server's answer is malformed","data":{"code":"execution_failed","reason":"the answer is not an MCP message","retryable":false}}
+    a result that is an array: "error":{"code":-32603,"message":"The server's result is malformed","data":{"code":"execution_failed","reason":"the result is not an object with unique members","retryable":false}}
+    a result that is null: "error":{"code":-32603,"message":"The server's result is malformed","data":{"code":"execution_failed","reason":"the result is not an object with unique members","retryable":false}}
+    a result with a member twice: "error":{"code":-32603,"message":"The server's result is malformed","data":{"code":"execution_failed","reason":"the result is not an object with unique members","retryable":false}}
+    a result of an unknown type: "error":{"code":-32603,"message":"The server's result is of an unknown type","data":{"code":"execution_failed","reason":"unknown `resultType`","retryable":false}}
+    a result whose type is no string: "error":{"code":-32603,"message":"The server's result is of an unknown type","data":{"code":"execution_failed","reason":"unknown `resultType`","retryable":false}}
+    a result and an error: "error":{"code":-32603,"message":"The server's answer is malformed","data":{"code":"execution_failed","reason":"the answer is not an MCP message","retryable":false}}
+    neither a result nor an error: "error":{"code":-32603,"message":"The server's answer is malformed","data":{"code":"execution_failed","reason":"the answer is not an MCP message","retryable":false}}
+    an error that is a string: "error":{"code":-32603,"message":"The server's error is malformed","data":{"code":"execution_failed","reason":"the error is not an object with unique members","retryable":false}}
+    an error without a code: "error":{"code":-32603,"message":"The server's error is malformed","data":{"code":"execution_failed","reason":"an error without an integer code and a message","retryable":false}}
+    an error whose code is a string: "error":{"code":-32603,"message":"The server's error is malformed","data":{"code":"execution_failed","reason":"an error without an integer code and a message","retryable":false}}
+    an error without a message: "error":{"code":-32603,"message":"The server's error is malformed","data":{"code":"execution_failed","reason":"an error without an integer code and a message","retryable":false}}
     an error without an id: "error":{"code":1,"message":"m"}
     an error whose id is null: "error":{"code":1,"message":"m"}
     "#);
@@ -170,26 +170,26 @@ async fn responses() {
     assert_snapshot!(target.table(cases).await, @r#"
     no type: "result":{}
     the content type of a page: "result":{}
-    a page: "error":{"code":-32603,"message":"The server's answer is malformed","data":{"code":"execution_failed","reason":"The server's answer is malformed","retryable":false}}
+    a page: "error":{"code":-32603,"message":"The server's answer is malformed","data":{"code":"execution_failed","reason":"the answer is not an MCP message","retryable":false}}
     201: "result":{}
-    202 and nothing: "error":{"code":-32603,"message":"The server's answer is malformed","data":{"code":"execution_failed","reason":"The server's answer is malformed","retryable":false}}
-    302: "error":{"code":-32603,"message":"The server refused the request","data":{"code":"execution_failed","reason":"The server refused the request","retryable":false}}
+    202 and nothing: "error":{"code":-32603,"message":"The server's answer is malformed","data":{"code":"execution_failed","reason":"the answer is not an MCP message","retryable":false}}
+    302: "error":{"code":-32603,"message":"The server refused the request","data":{"code":"execution_failed","reason":"HTTP status 302","retryable":false}}
     400 and an error: "error":{"code":1,"message":"m"}
-    400 and a result: "error":{"code":-32603,"message":"The server refused the request","data":{"code":"execution_failed","reason":"The server refused the request","retryable":false}}
-    401: "error":{"code":-32603,"message":"The server refused the request","data":{"code":"execution_failed","reason":"The server refused the request","retryable":false}}
-    404: "error":{"code":-32603,"message":"The server refused the request","data":{"code":"execution_failed","reason":"The server refused the request","retryable":false}}
-    429: "error":{"code":-32603,"message":"The server failed to answer","data":{"code":"unavailable","reason":"The server failed to answer","retryable":true}}
-    500: "error":{"code":-32603,"message":"The server failed to answer","data":{"code":"unavailable","reason":"The server failed to answer","retryable":true}}
+    400 and a result: "error":{"code":-32603,"message":"The server refused the request","data":{"code":"execution_failed","reason":"HTTP status 400","retryable":false}}
+    401: "error":{"code":-32603,"message":"The server refused the request","data":{"code":"execution_failed","reason":"HTTP status 401","retryable":false}}
+    404: "error":{"code":-32603,"message":"The server refused the request","data":{"code":"execution_failed","reason":"HTTP status 404","retryable":false}}
+    429: "error":{"code":-32603,"message":"The server failed to answer","data":{"code":"unavailable","reason":"HTTP status 429","retryable":true}}
+    500: "error":{"code":-32603,"message":"The server failed to answer","data":{"code":"unavailable","reason":"HTTP status 500","retryable":true}}
     500 and an error: "error":{"code":1,"message":"m"}
-    500 and an error of another request: "error":{"code":-32603,"message":"The server failed to answer","data":{"code":"unavailable","reason":"The server failed to answer","retryable":true}}
-    500 and garbage: "error":{"code":-32603,"message":"The server failed to answer","data":{"code":"unavailable","reason":"The server failed to answer","retryable":true}}
-    an end before the head: "error":{"code":-32603,"message":"The connection to the server broke","data":{"code":"unavailable","reason":"The connection to the server broke","retryable":true}}
-    an end in the head: "error":{"code":-32603,"message":"The connection to the server broke","data":{"code":"unavailable","reason":"The connection to the server broke","retryable":true}}
-    an end before the body: "error":{"code":-32603,"message":"The connection to the server broke","data":{"code":"unavailable","reason":"The connection to the server broke","retryable":true}}
-    an end in the body: "error":{"code":-32603,"message":"The connection to the server broke","data":{"code":"unavailable","reason":"The connection to the server broke","retryable":true}}
-    an end in a chunk: "error":{"code":-32603,"message":"The connection to the server broke","data":{"code":"unavailable","reason":"The connection to the server broke","retryable":true}}
-    a chunk without a size: "error":{"code":-32603,"message":"The connection to the server broke","data":{"code":"unavailable","reason":"The connection to the server broke","retryable":true}}
-    not HTTP: "error":{"code":-32603,"message":"The connection to the server broke","data":{"code":"unavailable","reason":"The connection to the server broke","retryable":true}}
+    500 and an error of another request: "error":{"code":-32603,"message":"The server failed to answer","data":{"code":"unavailable","reason":"HTTP status 500","retryable":true}}
+    500 and garbage: "error":{"code":-32603,"message":"The server failed to answer","data":{"code":"unavailable","reason":"HTTP status 500","retryable":true}}
+    an end before the head: "error":{"code":-32603,"message":"The connection to the server broke","data":{"code":"unavailable","reason":"connection closed","retryable":true}}
+    an end in the head: "error":{"code":-32603,"message":"The connection to the server broke","data":{"code":"unavailable","reason":"connection closed","retryable":true}}
+    an end before the body: "error":{"code":-32603,"message":"The connection to the server broke","data":{"code":"unavailable","reason":"connection closed","retryable":true}}
+    an end in the body: "error":{"code":-32603,"message":"The connection to the server broke","data":{"code":"unavailable","reason":"connection closed","retryable":true}}
+    an end in a chunk: "error":{"code":-32603,"message":"The connection to the server broke","data":{"code":"unavailable","reason":"connection closed","retryable":true}}
+    a chunk without a size: "error":{"code":-32603,"message":"The connection to the server broke","data":{"code":"unavailable","reason":"connection broken during the answer","retryable":true}}
+    not HTTP: "error":{"code":-32603,"message":"The connection to the server broke","data":{"code":"unavailable","reason":"the response is not HTTP","retryable":true}}
     "#);
 }
 
@@ -246,12 +246,12 @@ async fn streams() {
     a log message: "result":{}
     a ping: "result":{}
     events after the answer: "result":{}
-    the answer to another request: "error":{"code":-32603,"message":"The server's answer is malformed","data":{"code":"execution_failed","reason":"The server's answer is malformed","retryable":false}}
-    garbage: "error":{"code":-32603,"message":"The server's answer is malformed","data":{"code":"execution_failed","reason":"The server's answer is malformed","retryable":false}}
-    no answer: "error":{"code":-32603,"message":"The connection to the server broke","data":{"code":"unavailable","reason":"The connection to the server broke","retryable":true}}
-    an end in the event: "error":{"code":-32603,"message":"The connection to the server broke","data":{"code":"unavailable","reason":"The connection to the server broke","retryable":true}}
-    an end in the answer: "error":{"code":-32603,"message":"The connection to the server broke","data":{"code":"unavailable","reason":"The connection to the server broke","retryable":true}}
-    an end in a chunk: "error":{"code":-32603,"message":"The connection to the server broke","data":{"code":"unavailable","reason":"The connection to the server broke","retryable":true}}
+    the answer to another request: "error":{"code":-32603,"message":"The server's answer is malformed","data":{"code":"execution_failed","reason":"the answer is not an MCP message","retryable":false}}
+    garbage: "error":{"code":-32603,"message":"The server's answer is malformed","data":{"code":"execution_failed","reason":"the answer is not an MCP message","retryable":false}}
+    no answer: "error":{"code":-32603,"message":"The connection to the server broke","data":{"code":"unavailable","reason":"connection broken during the answer","retryable":true}}
+    an end in the event: "error":{"code":-32603,"message":"The connection to the server broke","data":{"code":"unavailable","reason":"connection broken during the answer","retryable":true}}
+    an end in the answer: "error":{"code":-32603,"message":"The connection to the server broke","data":{"code":"unavailable","reason":"connection broken during the answer","retryable":true}}
+    an end in a chunk: "error":{"code":-32603,"message":"The connection to the server broke","data":{"code":"unavailable","reason":"connection closed","retryable":true}}
     "#);
     let answered = target.upstream.now(|log| log.last("").body.clone());
     assert_snapshot!(answered, @r#"{"jsonrpc":"2.0","id":"p","result":{}}"#);
@@ -283,13 +283,13 @@ async fn oversized_messages_are_refused() {
         }),
     ];
     assert_snapshot!(target.table(cases).await, @r#"
-    a large body: "error":{"code":-32603,"message":"The server's answer is too large","data":{"code":"execution_failed","reason":"The server's answer is too large","retryable":false}}
-    an endless body: "error":{"code":-32603,"message":"The server's answer is too large","data":{"code":"execution_failed","reason":"The server's answer is too large","retryable":false}}
-    an endless event: "error":{"code":-32603,"message":"The server's answer is too large","data":{"code":"execution_failed","reason":"The server's answer is too large","retryable":false}}
-    an endless line without a field: "error":{"code":-32603,"message":"The server's answer is too large","data":{"code":"execution_failed","reason":"The server's answer is too large","retryable":false}}
-    an endless comment: "error":{"code":-32603,"message":"The server's answer is too large","data":{"code":"execution_failed","reason":"The server's answer is too large","retryable":false}}
-    an endless body of an error: "error":{"code":-32603,"message":"The server's answer is too large","data":{"code":"execution_failed","reason":"The server's answer is too large","retryable":false}}
-    an endless head: "error":{"code":-32603,"message":"The connection to the server broke","data":{"code":"unavailable","reason":"The connection to the server broke","retryable":true}}
+    a large body: "error":{"code":-32603,"message":"The server's answer is too large","data":{"code":"execution_failed","reason":"answer larger than 65536 bytes","retryable":false}}
+    an endless body: "error":{"code":-32603,"message":"The server's answer is too large","data":{"code":"execution_failed","reason":"answer larger than 65536 bytes","retryable":false}}
+    an endless event: "error":{"code":-32603,"message":"The server's answer is too large","data":{"code":"execution_failed","reason":"answer larger than 65536 bytes","retryable":false}}
+    an endless line without a field: "error":{"code":-32603,"message":"The server's answer is too large","data":{"code":"execution_failed","reason":"answer larger than 65536 bytes","retryable":false}}
+    an endless comment: "error":{"code":-32603,"message":"The server's answer is too large","data":{"code":"execution_failed","reason":"answer larger than 65536 bytes","retryable":false}}
+    an endless body of an error: "error":{"code":-32603,"message":"The server's answer is too large","data":{"code":"execution_failed","reason":"answer larger than 65536 bytes","retryable":false}}
+    an endless head: "error":{"code":-32603,"message":"The connection to the server broke","data":{"code":"unavailable","reason":"the response is not HTTP","retryable":true}}
     a large body in many events: "result":{}
     "#);
 }
@@ -320,7 +320,7 @@ async fn slow_server_times_out() {
         assert_eq!(target.call(good).await, r#""result":{"good":1}"#);
     }
     assert_eq!(answers[0], answers[1]);
-    assert_snapshot!(answers[0], @r#""error":{"code":-32603,"message":"The tool did not answer in time","data":{"code":"timeout","reason":"The tool did not answer in time","retryable":true}}"#);
+    assert_snapshot!(answers[0], @r#""error":{"code":-32603,"message":"The tool did not answer in time","data":{"code":"timeout","reason":"timed out after 200 ms","retryable":true}}"#);
 }
 
 #[tokio::test]

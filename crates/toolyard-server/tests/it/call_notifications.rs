@@ -116,6 +116,42 @@ async fn unknown_notifications_are_forwarded() {
     }
 }
 
+/// Members of the envelope that the gateway does not know are part of every notification of a call.
+#[tokio::test]
+async fn unknown_members_of_the_envelope_are_forwarded() {
+    const EXTRA: &str = r#""x-trace":{"b":1.0,"a":[ ]}"#;
+    for era in ERAS {
+        let upstream = TestUpstream::start(CatalogServer::new(era, move |request: &ReceivedRequest| {
+            let notification = |method: &str, params: &str| {
+                format!(
+                    "data: {{\"jsonrpc\":\"2.0\",{EXTRA},\"method\":\"{method}\",\"params\":{params}}}\n\n"
+                )
+            };
+            if request.method() == "logging/setLevel" {
+                return ScriptedReply::result(request, "{}");
+            }
+            let all = notification("notifications/progress", &progress(&token(request), 1))
+                + &notification("notifications/message", r#"{"level":"error","data":1}"#)
+                + &notification("notifications/vendor/news", "{}");
+            ScriptedReply::events([Bytes::from(all + &answered(request))])
+        }));
+        let running = gateway(&[("h", upstream.address, "")], "").await;
+        for client in [
+            WireClient::in_session(running.address()).await,
+            WireClient::new(running.address(), ClientMode::Modern).await,
+        ] {
+            let meta = r#""progressToken":"mine","io.modelcontextprotocol/logLevel":"debug""#;
+            let params = client.call_params("t", "{}", meta);
+            let mut stream = client.open("tools/call", &params).await;
+            for method in ["progress", "message", "vendor/news"] {
+                let message = stream.message().await.unwrap();
+                assert!(message.contains(&format!("notifications/{method}")), "{era:?}: {message}");
+                assert!(message.contains(EXTRA), "{era:?}: {message}");
+            }
+        }
+    }
+}
+
 /// If a modern server refuses mirrored headers, the gateway requests the tool list again and repeats the call once.
 #[tokio::test]
 async fn mismatched_headers_are_corrected_once() {

@@ -64,7 +64,11 @@ impl CatalogServer {
 
     /// Sends a notification on every stream of server notifications.
     pub(crate) fn say(&self, method: &str, params: &str) {
-        let message = format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#);
+        self.say_text(&format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#));
+    }
+
+    /// Sends a message on every stream of server notifications.
+    pub(crate) fn say_text(&self, message: &str) {
         let _nobody = self.news.send(format!("data: {message}\n\n"));
     }
 

@@ -110,7 +110,7 @@ async fn results_are_translated_between_eras() {
     {"jsonrpc":"2.0","id":7,"error":{"code":-32002,"message":"none","vendor":1.10}}
     {"jsonrpc":"2.0","id":7,"error":{"code":-32602,"message":"none","vendor":1.10,"data":{"uri":"res://one"}}}
     {"jsonrpc":"2.0","id":7,"error":{"code":-32002,"message":"none","data":[1.10]}}
-    {"jsonrpc":"2.0","id":7,"error":{"code":-32602,"message":"none","data":[1.10]}}
+    {"jsonrpc":"2.0","id":7,"error":{"code":-32602,"message":"none","data":{"data":[1.10],"uri":"res://one"}}}
     "#);
 }
 

@@ -115,13 +115,13 @@ async fn replies_to_a_call() {
     an error: "error":{"code":1,"message":"m","data":[1.10]}
     in small pieces: "result":{}
     after other events: "result":{}
-    garbage with its id: "error":{"code":-32603,"message":"The server's answer is malformed","data":{"code":"execution_failed","reason":"The server's answer is malformed","retryable":false}}
-    400: "error":{"code":-32603,"message":"The server refused the request","data":{"code":"execution_failed","reason":"The server refused the request","retryable":false}}
-    401: "error":{"code":-32603,"message":"The server refused the request","data":{"code":"execution_failed","reason":"The server refused the request","retryable":false}}
-    302: "error":{"code":-32603,"message":"The server refused the request","data":{"code":"execution_failed","reason":"The server refused the request","retryable":false}}
-    503: "error":{"code":-32603,"message":"The server failed to answer","data":{"code":"unavailable","reason":"The server failed to answer","retryable":true}}
-    a long refusal: "error":{"code":-32603,"message":"The server failed to answer","data":{"code":"unavailable","reason":"The server failed to answer","retryable":true}}
-    a broken connection: "error":{"code":-32603,"message":"The connection to the server broke","data":{"code":"unavailable","reason":"The connection to the server broke","retryable":true}}
+    garbage with its id: "error":{"code":-32603,"message":"The server's answer is malformed","data":{"code":"execution_failed","reason":"the answer is not an MCP message","retryable":false}}
+    400: "error":{"code":-32603,"message":"The server refused the request","data":{"code":"execution_failed","reason":"HTTP status 400","retryable":false}}
+    401: "error":{"code":-32603,"message":"The server refused the request","data":{"code":"execution_failed","reason":"HTTP status 401","retryable":false}}
+    302: "error":{"code":-32603,"message":"The server refused the request","data":{"code":"execution_failed","reason":"HTTP status 302","retryable":false}}
+    503: "error":{"code":-32603,"message":"The server failed to answer","data":{"code":"unavailable","reason":"HTTP status 503","retryable":true}}
+    a long refusal: "error":{"code":-32603,"message":"The server failed to answer","data":{"code":"unavailable","reason":"HTTP status 500","retryable":true}}
+    a broken connection: "error":{"code":-32603,"message":"The connection to the server broke","data":{"code":"unavailable","reason":"connection closed","retryable":true}}
     "#);
     let answers = |log: &toolyard_testing::upstream::RequestLog| {
         let answers = log.requests.iter().filter(|request| request.method().is_empty());

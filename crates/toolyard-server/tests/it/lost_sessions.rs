@@ -162,7 +162,7 @@ async fn call_is_repeated_once_after_a_lost_session() {
         error(request, 404, None, -32001, "Session not found")
     })
     .await;
-    assert_snapshot!(server.call().await, @r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"The server has ended the session","data":{"code":"unavailable","reason":"The server has ended the session","retryable":true}}}"#);
+    assert_snapshot!(server.call().await, @r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"The server has ended the session","data":{"code":"unavailable","reason":"session ended by the server","retryable":true}}}"#);
     assert_eq!(server.upstream.now(|log| log.count("tools/call")), 2);
 }
 

@@ -106,19 +106,102 @@ async fn invalid_json_is_refused() {
         ("a million brackets", legacy(&"[".repeat(1_000_000))),
     ];
     assert_snapshot!(target.table(&cases).await, @r#"
-    empty: 400 {"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error: the text ends where a value is expected at byte 0"}}
-    blank: 400 {"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error: the text ends where a value is expected at byte 3"}}
-    words: 400 {"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error: expected a value at byte 0"}}
-    truncated: 400 {"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error: expected `,` or `}` at byte 39"}}
-    two messages: 400 {"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error: text after the value at byte 40"}}
-    not UTF-8: 400 {"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error: not UTF-8 at byte 2"}}
-    a control character in a string: 400 {"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error: a control character in a string at byte 23"}}
-    NaN: 400 {"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error: expected a value at byte 22"}}
-    an unknown escape: 400 {"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error: an unknown escape at byte 24"}}
+    empty: 200 {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: the text ends where a value is expected at byte 0"}}
+    blank: 200 {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: the text ends where a value is expected at byte 3"}}
+    words: 200 {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: expected a value at byte 0"}}
+    truncated: 200 {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: expected `,` or `}` at byte 39"}}
+    two messages: 200 {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: text after the value at byte 40"}}
+    not UTF-8: 200 {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: not UTF-8 at byte 2"}}
+    a control character in a string: 200 {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: a control character in a string at byte 23"}}
+    NaN: 200 {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: expected a value at byte 22"}}
+    an unknown escape: 200 {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: an unknown escape at byte 24"}}
     128 levels: 200 {"jsonrpc":"2.0","id":1,"result":{}}
-    129 levels: 400 {"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error: nested too deeply at byte 180"}}
-    a million brackets: 400 {"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error: nested too deeply at byte 128"}}
+    129 levels: 200 {"jsonrpc":"2.0","id":1,"result":{}}
+    a million brackets: 200 {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: the text ends where a value is expected at byte 1000000"}}
     "#);
+}
+
+/// The TypeScript SDK refuses the id `null`, which the schema has no longer; the Python SDK refuses responses of older
+/// revisions without an id; and the tool contract wants HTTP 200 for a request without a handshake.
+#[tokio::test]
+async fn refusal_of_an_unreadable_message_depends_on_the_revision() {
+    let target = RequestTarget::start("limits: {requestBodyBytes: 1KiB}").await;
+    let in_session = async |revision: &str| {
+        let params = format!(
+            r#"{{"protocolVersion":"{revision}","capabilities":{{}},"clientInfo":{{"name":"c","version":"1"}}}}"#
+        );
+        let mut client = WireClient::new(target.address, ClientMode::Bare).await;
+        let response = client.ask("initialize", &params).await;
+        format!("mcp-session-id: {}\r\n", response.head.header("mcp-session-id").unwrap())
+    };
+    let version = |revision: &str| format!("mcp-protocol-version: {revision}\r\n");
+    let cases = [
+        ("no header", post("", "oops")),
+        ("2025-03-26", post(&version("2025-03-26"), "oops")),
+        ("2025-06-18", post(&version("2025-06-18"), "oops")),
+        ("2025-11-25", post(&version("2025-11-25"), "oops")),
+        ("2026-07-28", post(&version("2026-07-28"), "oops")),
+        ("an unknown revision", post(&version("2027-01-01"), "oops")),
+        ("a session of 2025-03-26", post(&in_session("2025-03-26").await, "oops")),
+        ("a session of 2025-11-25", post(&in_session("2025-11-25").await, "oops")),
+        ("no header, no message", post("", "[]")),
+        ("no header, an id", post("", r#"{"id":1,"method":"ping"}"#)),
+        ("2025-11-25, an id", post(&version("2025-11-25"), r#"{"id":1,"method":"ping"}"#)),
+        ("no header, too large", post("", &" ".repeat(1025))),
+        ("2025-11-25, too large", post(&version("2025-11-25"), &" ".repeat(1025))),
+    ];
+    assert_snapshot!(target.table(&cases).await, @r#"
+    no header: 200 {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: expected a value at byte 0"}}
+    2025-03-26: 400 {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: expected a value at byte 0"}}
+    2025-06-18: 400 {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: expected a value at byte 0"}}
+    2025-11-25: 400 {"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error: expected a value at byte 0"}}
+    2026-07-28: 400 {"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error: expected a value at byte 0"}}
+    an unknown revision: 400 {"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error: expected a value at byte 0"}}
+    a session of 2025-03-26: 400 {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: expected a value at byte 0"}}
+    a session of 2025-11-25: 400 {"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error: expected a value at byte 0"}}
+    no header, no message: 200 {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: a message is an object"}}
+    no header, an id: 200 {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"Invalid request: `jsonrpc` is not \"2.0\""}}
+    2025-11-25, an id: 400 {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"Invalid request: `jsonrpc` is not \"2.0\""}}
+    no header, too large: 413 {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"the body is larger than 1024 bytes"}}
+    2025-11-25, too large: 413 {"jsonrpc":"2.0","error":{"code":-32600,"message":"the body is larger than 1024 bytes"}}
+    "#);
+}
+
+/// A client that writes its whole request before it reads sees the refusal, and no broken pipe.
+#[tokio::test]
+async fn body_over_the_limit_is_answered_after_it_was_sent() {
+    let target = RequestTarget::start("limits: {requestBodyBytes: 1KiB}").await;
+    for (path, kind) in [("/mcp", "-32600"), ("/api/v1/tools/t/call", "too_large")] {
+        for chunked in [false, true] {
+            let size = 12 << 20;
+            let framing = match chunked {
+                true => "transfer-encoding: chunked".to_owned(),
+                false => format!("content-length: {size}"),
+            };
+            let head = format!(
+                "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n{framing}\r\n\r\n"
+            );
+            let body = match chunked {
+                true => format!("100000\r\n{}\r\n", " ".repeat(1 << 20)).repeat(size >> 20) + "0\r\n\r\n",
+                false => " ".repeat(size),
+            };
+            let address = target.address;
+            let answer = tokio::task::spawn_blocking(move || {
+                use std::io::{Read, Write};
+                let mut stream = std::net::TcpStream::connect(address)?;
+                stream.write_all(head.as_bytes())?;
+                stream.write_all(body.as_bytes())?;
+                let mut answer = vec![0; 4096];
+                let read = stream.read(&mut answer)?;
+                answer.truncate(read);
+                Ok::<_, std::io::Error>(String::from_utf8_lossy(&answer).into_owned())
+            });
+            let answer = answer.await.unwrap().unwrap_or_else(|error| format!("{error}"));
+            let case = format!("{path} chunked {chunked}");
+            assert!(answer.starts_with("HTTP/1.1 413 ") && answer.contains(kind), "{case}: {answer}");
+        }
+    }
+    target.check_answers().await;
 }
 
 #[tokio::test]
@@ -153,24 +236,24 @@ async fn invalid_messages_are_refused() {
         ("an unknown notification", legacy(r#"{"jsonrpc":"2.0","method":"notifications/x"}"#)),
     ];
     assert_snapshot!(target.table(&cases).await, @r#"
-    a batch: 400 {"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid request: a message is an object"}}
-    an empty batch: 400 {"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid request: a message is an object"}}
-    a string: 400 {"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid request: a message is an object"}}
-    a number: 400 {"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid request: a message is an object"}}
-    null: 400 {"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid request: a message is an object"}}
-    an empty object: 400 {"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid request: `jsonrpc` is not \"2.0\""}}
-    no jsonrpc: 400 {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"Invalid request: `jsonrpc` is not \"2.0\""}}
-    jsonrpc 1.0: 400 {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"Invalid request: `jsonrpc` is not \"2.0\""}}
-    jsonrpc is a number: 400 {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"Invalid request: `jsonrpc` is not \"2.0\""}}
-    no method: 400 {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"Invalid request: none of `method`, `result` and `error`"}}
-    method is a number: 400 {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"Invalid request: `method` is not a string"}}
-    id null: 400 {"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid request: `id` is null"}}
-    id object: 400 {"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid request: `id` is neither a string nor a number"}}
-    id array: 400 {"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid request: `id` is neither a string nor a number"}}
-    id boolean: 400 {"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid request: `id` is neither a string nor a number"}}
-    result and error: 400 {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"Invalid request: both `result` and `error`"}}
-    id twice: 400 {"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error: a member is named twice in the object at byte 0"}}
-    method twice, once escaped: 400 {"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error: a member is named twice in the object at byte 0"}}
+    a batch: 200 {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: a message is an object"}}
+    an empty batch: 200 {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: a message is an object"}}
+    a string: 200 {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: a message is an object"}}
+    a number: 200 {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: a message is an object"}}
+    null: 200 {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: a message is an object"}}
+    an empty object: 200 {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: `jsonrpc` is not \"2.0\""}}
+    no jsonrpc: 200 {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"Invalid request: `jsonrpc` is not \"2.0\""}}
+    jsonrpc 1.0: 200 {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"Invalid request: `jsonrpc` is not \"2.0\""}}
+    jsonrpc is a number: 200 {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"Invalid request: `jsonrpc` is not \"2.0\""}}
+    no method: 200 {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"Invalid request: none of `method`, `result` and `error`"}}
+    method is a number: 200 {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"Invalid request: `method` is not a string"}}
+    id null: 200 {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: `id` is null"}}
+    id object: 200 {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: `id` is neither a string nor a number"}}
+    id array: 200 {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: `id` is neither a string nor a number"}}
+    id boolean: 200 {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: `id` is neither a string nor a number"}}
+    result and error: 200 {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"Invalid request: both `result` and `error`"}}
+    id twice: 200 {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: a member is named twice in the object at byte 0"}}
+    method twice, once escaped: 200 {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: a member is named twice in the object at byte 0"}}
     a response to no request: 202
     an unknown notification: 202
     "#);
@@ -204,17 +287,17 @@ async fn invalid_call_parameters_are_refused() {
         ),
     ];
     assert_snapshot!(target.table(&cases).await, @r#"
-    an array: 400 {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"`params` is not an object with unique members"}}
-    a string: 400 {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"`params` is not an object with unique members"}}
+    an array: 200 {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"`params` is not an object with unique members"}}
+    a string: 200 {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"`params` is not an object with unique members"}}
     none: 200 {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"`params.name` is not a string"}}
     no name: 200 {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"`params.name` is not a string"}}
     name is a number: 200 {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"`params.name` is not a string"}}
-    an unknown name: 200 {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"Unknown tool: x","data":{"code":"tool_not_found","reason":"Unknown tool: x","retryable":false}}}
-    name twice: 400 {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"`params` is not an object with unique members"}}
-    name twice, once escaped: 400 {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"`params` is not an object with unique members"}}
+    an unknown name: 200 {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"Unknown tool: x","data":{"code":"tool_not_found","reason":"no tool of this name","retryable":false}}}
+    name twice: 200 {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"`params` is not an object with unique members"}}
+    name twice, once escaped: 200 {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"`params` is not an object with unique members"}}
     _meta null: 200 {"jsonrpc":"2.0","id":1,"result":{}}
-    _meta array: 400 {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"`params._meta` is not an object with unique members"}}
-    a member of _meta twice: 400 {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"`params._meta` is not an object with unique members"}}
+    _meta array: 200 {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"`params._meta` is not an object with unique members"}}
+    a member of _meta twice: 200 {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"`params._meta` is not an object with unique members"}}
     arguments null: 200 {"jsonrpc":"2.0","id":1,"result":{}}
     arguments array: 200 {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Invalid arguments: expected an object"}],"isError":true}}
     arguments string: 200 {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Invalid arguments: expected an object"}],"isError":true}}
@@ -293,7 +376,7 @@ async fn invalid_modern_requests_are_refused() {
     a version that is no string: 400 {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"`params._meta[\"io.modelcontextprotocol/protocolVersion\"]` is missing or malformed"}}
     an unknown method: 404 {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found: tools/x"}}
     a removed method: 404 {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found: ping"}}
-    an unknown tool: 200 {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"Unknown tool: x","data":{"code":"tool_not_found","reason":"Unknown tool: x","retryable":false}}}
+    an unknown tool: 200 {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"Unknown tool: x","data":{"code":"tool_not_found","reason":"no tool of this name","retryable":false}}}
     "#);
 }
 
@@ -350,9 +433,9 @@ async fn invalid_http_requests_are_refused() {
     a longer type: 415
     no type: 415
     a type with a parameter: 200 {"jsonrpc":"2.0","id":1,"result":{}}
-    a body over the limit: 413 {"jsonrpc":"2.0","error":{"code":-32600,"message":"the body is larger than 1024 bytes"}}
-    a chunked body over the limit: 413 {"jsonrpc":"2.0","error":{"code":-32600,"message":"the body is larger than 1024 bytes"}}
-    a chunk without a size: 400 {"jsonrpc":"2.0","error":{"code":-32600,"message":"the connection broke before the end of the body"}}
+    a body over the limit: 413 {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"the body is larger than 1024 bytes"}}
+    a chunked body over the limit: 413 {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"the body is larger than 1024 bytes"}}
+    a chunk without a size: 400 {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"the connection broke before the end of the body"}}
     an unknown session: 404 {"jsonrpc":"2.0","error":{"code":-32600,"message":"Session not found"}}
     a notification in an unknown session: 404 {"jsonrpc":"2.0","error":{"code":-32600,"message":"Session not found"}}
     GET without a session: 405

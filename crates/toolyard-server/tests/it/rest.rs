@@ -60,7 +60,7 @@ async fn tools_in_each_form() {
     delete?format=anthropic
       200 {"name":"delete","input_schema":{"type":"object"}}
     none
-      404 {"type":"urn:toolyard:problem:tool_not_found","title":"Not Found","status":404,"detail":"Unknown tool: none","code":"tool_not_found","retryable":false}
+      404 {"type":"urn:toolyard:problem:tool_not_found","title":"Not Found","status":404,"detail":"Unknown tool: none","reason":"no tool of this name","code":"tool_not_found","retryable":false}
     add?format=x
       400 {"type":"urn:toolyard:problem:bad_request","title":"Bad Request","status":400,"detail":"invalid `format`: expected `mcp`, `openai` or `anthropic`","code":"bad_request","retryable":false}
     add?form=mcp
@@ -98,9 +98,9 @@ async fn calls() {
     delete {"arguments":null}
       200 {"content":[{"type":"text","text":"no"}],"isError":true}
     add {"arguments":{"a":"x"}}
-      400 {"type":"urn:toolyard:problem:invalid_arguments","title":"Bad Request","status":400,"detail":"Invalid arguments: /a: value is not of type \"number\"","code":"invalid_arguments","retryable":false}
+      400 {"type":"urn:toolyard:problem:invalid_arguments","title":"Bad Request","status":400,"detail":"Invalid arguments: /a: value is not of type \"number\"","reason":"the arguments do not match the input schema","code":"invalid_arguments","retryable":false}
     none {}
-      404 {"type":"urn:toolyard:problem:tool_not_found","title":"Not Found","status":404,"detail":"Unknown tool: none","code":"tool_not_found","retryable":false}
+      404 {"type":"urn:toolyard:problem:tool_not_found","title":"Not Found","status":404,"detail":"Unknown tool: none","reason":"no tool of this name","code":"tool_not_found","retryable":false}
     search []
       400 {"type":"urn:toolyard:problem:bad_request","title":"Bad Request","status":400,"detail":"the body is not a JSON object: expected an object at byte 0","code":"bad_request","retryable":false}
     search {
@@ -110,7 +110,7 @@ async fn calls() {
     search {"arguments":{},"arguments":{}}
       400 {"type":"urn:toolyard:problem:bad_request","title":"Bad Request","status":400,"detail":"the body is not a JSON object: a member is named twice in the object at byte 0","code":"bad_request","retryable":false}
     search {"arguments":7}
-      400 {"type":"urn:toolyard:problem:invalid_arguments","title":"Bad Request","status":400,"detail":"Invalid arguments: expected an object","code":"invalid_arguments","retryable":false}
+      400 {"type":"urn:toolyard:problem:invalid_arguments","title":"Bad Request","status":400,"detail":"Invalid arguments: expected an object","reason":"the arguments do not match the input schema","code":"invalid_arguments","retryable":false}
     "#);
     let long = format!(r#"{{"arguments":{{"a":"{}"}}}}"#, "x".repeat(2000));
     assert_eq!(gateway.short("", "POST /api/v1/tools/search/call", &long, "").await, "413 too_large");
@@ -185,7 +185,7 @@ async fn handler_tests() {
     math {"arguments":{"a":"x"}}
       422 {"success":false,"toolName":"add","error":"Invalid arguments: /a: value is not of type \"number\"","code":"invalid_arguments","durationMs":"(ms)","handlerType":"mcp","validation":{"request":{"valid":false,"error":"Invalid arguments: /a: value is not of type \"number\""}}}
     math {"toolName":"search"}
-      404 {"type":"urn:toolyard:problem:tool_not_found","title":"Not Found","status":404,"detail":"Unknown tool: search","code":"tool_not_found","retryable":false}
+      404 {"type":"urn:toolyard:problem:tool_not_found","title":"Not Found","status":404,"detail":"Unknown tool: search","reason":"no tool of this name","code":"tool_not_found","retryable":false}
     web {}
       400 {"type":"urn:toolyard:problem:bad_request","title":"Bad Request","status":400,"detail":"the handler has several tools: set `toolName`","code":"bad_request","retryable":false}
     web {"toolName":"search"}

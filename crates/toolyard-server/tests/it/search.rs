@@ -109,7 +109,7 @@ async fn unadvertised_tool_is_found_and_called() {
     web call_tool {"name":"add","arguments":{"a":1}}
       There is no tool `add`. Take a name exactly as search_tools shows it.
     web add {"a":1}
-      {"code":-32602,"message":"Unknown tool: add","data":{"code":"tool_not_found","reason":"Unknown tool: add","retryable":false}}
+      {"code":-32602,"message":"Unknown tool: add","data":{"code":"tool_not_found","reason":"no tool of this name","retryable":false}}
     web search_known_services {"query":"math web add search"}
       {
       "results": [
@@ -143,7 +143,7 @@ async fn call_tool_counts_as_its_target_tool() {
     assert_snapshot!(answers.join("\n"), @r#"
     2
     2
-    {"code":-32603,"message":"quota of 1 exhausted","data":{"code":"quota_exhausted","reason":"quota of 1 exhausted","retryable":false}}
+    {"code":-32603,"message":"quota of 1 exhausted","data":{"code":"quota_exhausted","reason":"the quota is used up","retryable":false}}
     "#);
 }
 

@@ -144,7 +144,7 @@ async fn session_limit_replaces_idle_sessions() {
     let params = r#"{"protocolVersion":"2025-11-25","capabilities":{}}"#;
     let refused = late.ask("initialize", params).await;
     assert_eq!(refused.head.status(), 200);
-    assert_snapshot!(refused.body, @r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"Too many sessions: close one, or try again later","data":{"code":"overloaded","reason":"Too many sessions: close one, or try again later","retryable":true}}}"#);
+    assert_snapshot!(refused.body, @r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"Too many sessions: close one, or try again later","data":{"code":"overloaded","reason":"a limit of the gateway is reached","retryable":true}}}"#);
     assert_eq!(delete(&running, &session).await, 204);
     drop(stream);
     assert_eq!(late.ask("initialize", params).await.head.status(), 200);

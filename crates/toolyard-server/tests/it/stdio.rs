@@ -123,9 +123,9 @@ async fn both_eras_on_one_pipe() {
     {"jsonrpc":"2.0","id":7,"result":{}}
     {"jsonrpc":"2.0","id":8,"error":{"code":-32601,"message":"Method not found: ping"}}
     {"jsonrpc":"2.0","id":9,"error":{"code":-32602,"message":"`params._meta[\"io.modelcontextprotocol/protocolVersion\"]` is missing or malformed"}}
-    {"jsonrpc":"2.0","id":10,"error":{"code":-32602,"message":"Unknown tool: x","data":{"code":"tool_not_found","reason":"Unknown tool: x","retryable":false}}}
-    {"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error: expected a value at byte 0"}}
-    {"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid request: a message is an object"}}
+    {"jsonrpc":"2.0","id":10,"error":{"code":-32602,"message":"Unknown tool: x","data":{"code":"tool_not_found","reason":"no tool of this name","retryable":false}}}
+    {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: expected a value at byte 0"}}
+    {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: a message is an object"}}
     {"jsonrpc":"2.0","id":11,"error":{"code":-32600,"message":"Invalid request: none of `method`, `result` and `error`"}}
     "#);
 }

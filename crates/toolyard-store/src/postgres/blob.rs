@@ -15,7 +15,7 @@ impl BlobStore for PostgresStore {
     fn get_blob<'a>(&'a self, space: KeySpace, name: &'a str) -> StoreFuture<'a, Option<Bytes>> {
         const GET: &str = "SELECT bytes FROM toolyard.blob WHERE space = $1 AND name = $2";
         Box::pin(async move {
-            let rows = self.query(GET, &[&space.0, &name.as_bytes()]).await?;
+            let rows = self.read(GET, &[&space.0, &name.as_bytes()]).await?;
             Ok(rows.first().map(|row| Bytes::from(row.get::<_, Vec<u8>>(0))))
         })
     }

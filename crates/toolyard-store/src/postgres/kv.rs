@@ -33,7 +33,7 @@ impl KeyValueStore for PostgresStore {
             let get = format!(
                 "SELECT value, version, expires_ms FROM toolyard.kv WHERE space = $1 AND key = $2 AND {IS_LIVE}"
             );
-            let rows = self.query(&get, &[&space.0, &key.as_bytes()]).await?;
+            let rows = self.read(&get, &[&space.0, &key.as_bytes()]).await?;
             Ok(rows.first().map(|row| value(row, 0)))
         })
     }
@@ -74,7 +74,7 @@ impl KeyValueStore for PostgresStore {
                 "SELECT key, value, version, expires_ms FROM toolyard.kv \
                  WHERE space = $1 AND key >= $2 AND {IS_LIVE} {before} ORDER BY key LIMIT $3"
             );
-            self.query(&list, &parameters).await?.iter().map(entry).collect()
+            self.read(&list, &parameters).await?.iter().map(entry).collect()
         })
     }
 
@@ -83,7 +83,7 @@ impl KeyValueStore for PostgresStore {
             let size = format!(
                 "SELECT coalesce(sum(octet_length(value)), 0)::bigint FROM toolyard.kv WHERE space = $1 AND {IS_LIVE}"
             );
-            let rows = self.query(&size, &[&space.0]).await?;
+            let rows = self.read(&size, &[&space.0]).await?;
             Ok(rows.first().map_or(0, |row| convert::to_unsigned(row.get(0))))
         })
     }
@@ -91,7 +91,7 @@ impl KeyValueStore for PostgresStore {
     fn revision(&self, space: KeySpace) -> StoreFuture<'_, u64> {
         Box::pin(async move {
             let number = "SELECT number FROM toolyard.revision WHERE space = $1";
-            let rows = self.query(number, &[&space.0]).await?;
+            let rows = self.read(number, &[&space.0]).await?;
             Ok(rows.first().map_or(0, |row| convert::to_unsigned(row.get(0))))
         })
     }

@@ -35,7 +35,7 @@ impl LogStore for PostgresStore {
             for (name, value) in &tags {
                 parameters.extend([name as SqlParameter<'_>, value]);
             }
-            Ok(self.query(&records, &parameters).await?.iter().map(log_record).collect())
+            Ok(self.read(&records, &parameters).await?.iter().map(log_record).collect())
         })
     }
 

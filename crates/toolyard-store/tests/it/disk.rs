@@ -70,7 +70,7 @@ pub(crate) async fn fill(folder: &Path) {
             Err(error) => break error,
         }
     };
-    assert_eq!(full.trouble, StoreErrorKind::Full, "{full:?}");
+    assert_eq!(full.kind, StoreErrorKind::Full, "{full:?}");
     println!("\nfill: full");
     for number in 0..count {
         let blob_at_name = store.get_blob(SPACE, &number.to_string()).await.unwrap();
@@ -100,15 +100,15 @@ async fn locked_file_is_reported_soon_and_survived() {
     other.execute_batch("BEGIN EXCLUSIVE").unwrap();
 
     let start = Instant::now();
-    assert_eq!(put(&*store).await.unwrap_err().trouble, StoreErrorKind::Unavailable);
+    assert_eq!(put(&*store).await.unwrap_err().kind, StoreErrorKind::Unavailable);
     assert!(start.elapsed() < Duration::from_secs(10));
     // Reads still work.
     assert_eq!(store.get(SPACE, "key").await.unwrap().unwrap().bytes, "value");
 
     // One put runs and one waits in the queue; the others are refused.
     let all = futures_util::future::join_all((0..10).map(|_| put(&*store))).await;
-    let kinds: Vec<_> = all.into_iter().map(|put| put.unwrap_err().trouble).collect();
-    let busy = kinds.iter().filter(|trouble| **trouble == StoreErrorKind::Busy).count();
+    let kinds: Vec<_> = all.into_iter().map(|put| put.unwrap_err().kind).collect();
+    let busy = kinds.iter().filter(|kind| **kind == StoreErrorKind::Busy).count();
     assert!((8..10).contains(&busy), "{kinds:?}");
 
     other.execute_batch("ROLLBACK").unwrap();

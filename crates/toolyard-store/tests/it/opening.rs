@@ -82,10 +82,10 @@ async fn open_errors_name_location_and_remedy() {
              the Toolyard document",
         ),
     ];
-    for (name, trouble, expected) in cases {
+    for (name, kind, expected) in cases {
         let error = open(&at(&file(name))).await.err().unwrap();
         assert_eq!(error_chain(&error).replace(folder.path().to_str().unwrap(), "DIR"), expected);
-        assert_eq!(error.kind(), trouble, "{name}");
+        assert_eq!(error.kind(), kind, "{name}");
     }
     let untouched: u32 = Connection::open(file("foreign"))
         .unwrap()
@@ -286,7 +286,7 @@ async fn closed_store_is_one_file() {
     assert_eq!(files(&folder), ["toolyard.db", "toolyard.db-shm", "toolyard.db-wal"]);
     first.close().await;
     let refused = first.put(SPACE, "late", PutRequest::always("")).await.unwrap_err();
-    assert_eq!(refused.trouble, StoreErrorKind::Unavailable);
+    assert_eq!(refused.kind, StoreErrorKind::Unavailable);
     first.get(SPACE, "first").await.unwrap_err();
     // The second store goes on, with all values.
     assert_eq!(&*second.get(SPACE, "first").await.unwrap().unwrap().bytes, b"1");

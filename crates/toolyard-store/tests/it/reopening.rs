@@ -18,7 +18,7 @@ async fn failed_store_is_opened_later() {
     assert!(matches!(store.open().await, Err(StoreOpenError::Folder { .. })));
 
     let error = store.get(SPACE, "key").await.unwrap_err();
-    assert_eq!(error.trouble, StoreErrorKind::Unavailable);
+    assert_eq!(error.kind, StoreErrorKind::Unavailable);
     assert!(error.source.to_string().contains("File exists"), "{error:?}");
 
     // Not every call tries to open the store.

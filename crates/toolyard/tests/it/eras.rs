@@ -119,17 +119,25 @@ fn check_clients(target: &str, modes: &str) {
     }
 }
 
-/// Every client with every transport to the server, in the default configuration.
+/// Returns the handlers of a server with every transport, in the default configuration.
 #[track_caller]
-fn check_family(family: &'static str) {
-    let mut servers = EraServers::new(family);
+fn all_transports(servers: &mut EraServers) -> [Value; 3] {
     let ([http], [sse]) = (servers.over_http("http", ["http"]), servers.over_http("sse", ["sse"]));
-    let handlers = [servers.on_stdio(), http, sse];
-    let gateway = TestGateway::with_handlers(&handlers);
+    [servers.on_stdio(), http, sse]
+}
+
+#[track_caller]
+fn check_http_clients(family: &'static str) {
+    let mut servers = EraServers::new(family);
+    let gateway = TestGateway::with_handlers(&all_transports(&mut servers));
     check_clients(&gateway.url(), BOTH);
     check_clients(&gateway.url().replace("/mcp", "/sse"), "legacy");
-    drop(gateway);
-    let (folder, _) = TestGateway::command(&handlers, json!({}));
+}
+
+#[track_caller]
+fn check_stdio_clients(family: &'static str) {
+    let mut servers = EraServers::new(family);
+    let (folder, _) = TestGateway::command(&all_transports(&mut servers), json!({}));
     let file = |name: &str| path_text(&folder.path().join(name));
     let program = env!("CARGO_BIN_EXE_toolyard");
     let command = json!([program, "stdio", "-f", file("registry.json"), "-f", file("process.json")]);
@@ -137,13 +145,23 @@ fn check_family(family: &'static str) {
 }
 
 #[test]
-fn server_on_the_python_sdk_asks_every_client() {
-    check_family(PYTHON);
+fn server_on_the_python_sdk_asks_clients_over_http() {
+    check_http_clients(PYTHON);
 }
 
 #[test]
-fn server_on_fastmcp_asks_every_client() {
-    check_family(FASTMCP);
+fn server_on_the_python_sdk_asks_clients_on_stdio() {
+    check_stdio_clients(PYTHON);
+}
+
+#[test]
+fn server_on_fastmcp_asks_clients_over_http() {
+    check_http_clients(FASTMCP);
+}
+
+#[test]
+fn server_on_fastmcp_asks_clients_on_stdio() {
+    check_stdio_clients(FASTMCP);
 }
 
 const CALL_AGAIN: &str = "Call it again";

@@ -14,32 +14,32 @@ pub(super) struct SaveMemoryArgs {
     pub(super) key: String,
     /// The text to save; other values are saved as JSON
     pub(super) data: SavedData,
-    /// Time to keep it, in minutes; 5 if left out
+    /// Time to live, in minutes; 5 by default
     #[serde(default)]
     pub(super) ttl_minutes: Option<f64>,
     /// Category, such as "notes" or "research/prices"
     #[serde(default)]
     pub(super) category: Option<String>,
-    /// Tags to find it by, separated by commas, or as a list
+    /// Tags for searches, separated by commas, or as a list
     #[serde(default)]
     pub(super) tags: TagList,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct GetMemoryArgs {
-    /// The key that it was saved under, or a whole path such as "session/abc123/tool-search-a1b2c3-chunk0"
+    /// Key of the entry, or its full path such as "session/abc123/tool-search-a1b2c3-chunk0"
     pub(super) key: String,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct DeleteMemoryArgs {
-    /// The key that it was saved under, or its whole path
+    /// Key of the entry, or its full path
     pub(super) key: String,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct SearchMemoryArgs {
-    /// Words to look for; the newest entries if left out
+    /// Words to look for; without them the newest entries are found
     #[serde(default)]
     pub(super) query: Option<String>,
     /// Only of this category, or one below it
@@ -48,21 +48,21 @@ pub(super) struct SearchMemoryArgs {
     /// Only with all of these tags, separated by commas, or as a list
     #[serde(default)]
     pub(super) tags: TagList,
-    /// Namespace to look in, such as "session/abc123"; your own namespace if left out
+    /// Namespace to look in, such as "session/abc123"; your own by default
     #[serde(default)]
     pub(super) namespace: Option<String>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct ListMemoryArgs {
-    /// Namespace to look in, such as "session/abc123"; your own namespace if left out
+    /// Namespace to look in, such as "session/abc123"; your own by default
     #[serde(default)]
     pub(super) namespace: Option<String>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct QueryMemoryArgs {
-    /// The key of an entry with JSON in it, or of the index or any chunk of a large result
+    /// Key of an entry with JSON, or of the index or any chunk of a large result
     pub(super) key: String,
     /// A JMESPath expression, such as "data[?price < `2`].{id: id, price: price}"
     pub(super) expression: String,

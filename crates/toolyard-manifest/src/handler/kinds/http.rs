@@ -9,7 +9,7 @@ use std::fmt;
 use http::{HeaderName, HeaderValue, Method};
 use serde_json::{Map, Value};
 
-pub use self::mapping::JmesPathMapping;
+pub use self::mapping::JmesPathExpression;
 use super::{HandlerScope, HandlerSettings, ReadHandler};
 use crate::{
     cursor::{KeywordChoice, ValueCursor},
@@ -52,9 +52,9 @@ pub struct HttpHandler {
     /// `staticBody`: members of every body; an argument of the same name takes precedence.
     pub static_body: Option<StaticBody>,
     /// `bodyMapping`: transforms the body.
-    pub body_mapping: Option<JmesPathMapping>,
+    pub body_mapping: Option<JmesPathExpression>,
     /// `responseMapping`: transforms the response into the result.
-    pub response_mapping: Option<JmesPathMapping>,
+    pub response_mapping: Option<JmesPathExpression>,
     /// `redact`: members that are removed from responses.
     pub redact: Vec<String>,
     /// `retryPolicy` or `retries`.
@@ -248,8 +248,8 @@ struct HttpConfig {
     header_params: Vec<(String, HeaderName)>,
     static_query: Vec<(String, SecretString)>,
     static_body: Option<StaticBody>,
-    body_mapping: Option<JmesPathMapping>,
-    response_mapping: Option<JmesPathMapping>,
+    body_mapping: Option<JmesPathExpression>,
+    response_mapping: Option<JmesPathExpression>,
     redact: Vec<String>,
     retry: Option<HttpRetry>,
 }

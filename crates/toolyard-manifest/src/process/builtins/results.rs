@@ -16,7 +16,7 @@ section! {
     /// Treatment of results that are too large for a model.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct ResultSettings: Default = "results" {
-        /// Length from which a result is large, in characters, unless its tool, its caller or its model has its own
+        /// Length above which a result is large, in characters, unless its tool, its caller or its model has its own
         /// threshold.
         pub threshold: usize = "threshold", CountField, default 64_000;
         /// Minimum length of a chunk if the threshold is lower, in characters.
@@ -38,7 +38,7 @@ section! {
 section! {
     /// Settings of one model.
     struct ModelResults = "modelResults" {
-        /// Length from which a result is large, in characters.
+        /// Length above which a result is large, in characters.
         threshold: usize = "threshold", CountField, required;
     }
 }

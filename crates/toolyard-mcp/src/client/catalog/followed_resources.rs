@@ -1,14 +1,19 @@
 //! The resources of a server that clients follow.
 
 use std::collections::{BTreeSet, HashMap};
+use std::future::pending;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
+use futures_util::future::select_all;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use tokio::sync::watch;
+use tokio::time::sleep;
 use toolyard_core::{Json, Object};
 
 use crate::client::connection::UpstreamConnection;
 use crate::client::connection::state::ConnectionState;
+use crate::client::pool::open_connections::FollowRegistration;
 use crate::client::pool::usage::UsageGuard;
 
 /// The followers of resources on one connection. Followers of the same resource share its subscription.
@@ -27,7 +32,7 @@ struct ResourceState {
 }
 
 /// A follower of a resource. Dropping the last one ends the subscription.
-struct ResourceFollower {
+pub(in crate::client) struct ResourceFollower {
     followed: Arc<FollowedResources>,
     uri: Arc<str>,
     changes: Option<watch::Receiver<ResourceState>>,
@@ -71,7 +76,8 @@ impl FollowedResources {
         }
     }
 
-    fn follow(self: Arc<Self>, uri: Arc<str>) -> ResourceFollower {
+    /// Follows a resource. If it is subscribed to already, it counts as changed.
+    pub(in crate::client) fn follow(self: Arc<Self>, uri: Arc<str>) -> ResourceFollower {
         let mut changes = None;
         self.0.send_if_modified(|followed| {
             let is_new = !followed.contains_key(&uri);
@@ -99,6 +105,22 @@ impl ResourceFollower {
     }
 }
 
+impl ResourceFollower {
+    /// Waits until the server has confirmed the subscription, and ignores it as a change.
+    pub(in crate::client) async fn wait_confirmed(&mut self) {
+        if let Some(changes) = &mut self.changes {
+            let _gone = changes.wait_for(|state| state.is_subscribed).await.map(drop);
+        }
+    }
+
+    /// Returns an update, if there is one by now.
+    fn take_update(&mut self) -> Option<Object> {
+        let changes = self.changes.as_mut().filter(|changes| changes.has_changed().unwrap_or(false))?;
+        let update = changes.borrow_and_update().update.clone();
+        Some(update.unwrap_or_else(|| Object::new().with("uri", Json::string(&self.uri))))
+    }
+}
+
 impl Drop for ResourceFollower {
     fn drop(&mut self) {
         let (uri, changes) = (&self.uri, &mut self.changes);
@@ -111,26 +133,39 @@ impl Drop for ResourceFollower {
     }
 }
 
-/// Follows a resource over all successive connections of its server. Changes that may have happened before the
-/// subscription on a connection are reported as an update.
+/// Time to wait for the same update on the other connections of a client.
+const JOIN_TIME: Duration = Duration::from_millis(50);
+
+/// The connections on which a client follows resources.
+pub(in crate::client) struct FollowedConnections {
+    /// The shared connection.
+    pub(in crate::client) shared: watch::Receiver<ConnectionState>,
+    /// The dedicated connections of the client, if it has an identity.
+    pub(in crate::client) own: Option<FollowRegistration>,
+    /// True if calls of the client may run on the shared connection although it has dedicated ones.
+    pub(in crate::client) shares: bool,
+}
+
+/// Follows a resource over all successive connections that the calls of a client run on. Changes that may have happened
+/// before the subscription on a connection are reported as an update.
 pub(in crate::client) fn follow_resource(
-    state: watch::Receiver<ConnectionState>,
+    connections: FollowedConnections,
     uri: Arc<str>,
     in_use: Option<UsageGuard>,
 ) -> BoxStream<'static, Object> {
-    let changes = ResourceChanges { connection_state: state, uri, follower: None, _usage: in_use };
-    stream::unfold(changes, async |mut following| {
-        let update = following.next_update().await?;
-        Some((update, following))
+    let changes = ResourceChanges { connections, uri, followers: Vec::new(), _usage: in_use };
+    stream::unfold(changes, async |mut changes| {
+        let update = changes.next_update().await?;
+        Some((update, changes))
     })
     .boxed()
 }
 
 struct ResourceChanges {
-    connection_state: watch::Receiver<ConnectionState>,
+    connections: FollowedConnections,
     uri: Arc<str>,
-    /// The current connection and the follower on it.
-    follower: Option<(Weak<UpstreamConnection>, ResourceFollower)>,
+    /// The followers on the current connections.
+    followers: Vec<(Weak<UpstreamConnection>, ResourceFollower)>,
     /// Keeps the server in use: a followed server is not stopped as idle.
     _usage: Option<UsageGuard>,
 }
@@ -139,33 +174,64 @@ impl ResourceChanges {
     /// Waits for an update; `None` once the server is not served any more.
     async fn next_update(&mut self) -> Option<Object> {
         loop {
-            let Some((connection, follower)) = &mut self.follower else {
-                self.start().await?;
-                continue;
-            };
-            let is_left = |connection_state: &ConnectionState| {
-                let now = connection_state.connection().map(Arc::as_ptr);
-                now.is_none_or(|now| !std::ptr::eq(now, connection.as_ptr()))
+            self.update_followers();
+            let FollowedConnections { shared, own, .. } = &mut self.connections;
+            let own_changed = async {
+                match own {
+                    Some(own) => own.changed().await,
+                    None => pending().await,
+                }
             };
             tokio::select! {
-                update = follower.next_update() => return Some(update),
-                result = self.connection_state.wait_for(is_left) => drop(result.ok()?),
+                update = next_of(&mut self.followers) => return Some(self.joined(update).await),
+                changed = shared.changed() => changed.ok()?,
+                () = own_changed => {}
             }
-            self.follower = None;
         }
     }
 
-    async fn start(&mut self) -> Option<()> {
-        let state = self
-            .connection_state
-            .wait_for(|connection_state| connection_state.connection().is_some())
-            .await
-            .ok()?;
-        let connection = state.connection()?;
-        let follower = connection.followed_resources().clone().follow(self.uri.clone());
-        self.follower = Some((Arc::downgrade(connection), follower));
-        Some(())
+    /// Follows on the connections that calls run on, and no longer on others.
+    fn update_followers(&mut self) {
+        let FollowedConnections { shared, own, shares } = &mut self.connections;
+        let mut current = own.as_mut().map(FollowRegistration::connections).unwrap_or_default();
+        let is_shared_too = current.is_empty() || *shares;
+        let shared = shared.borrow_and_update().connection().filter(|_| is_shared_too).cloned();
+        let is_same = |followed: &Weak<UpstreamConnection>, connection: &Arc<UpstreamConnection>| {
+            std::ptr::eq(followed.as_ptr(), Arc::as_ptr(connection))
+        };
+        current.extend(shared.clone());
+        self.followers.retain(|(followed, _)| current.iter().any(|connection| is_same(followed, connection)));
+        for connection in &current {
+            if self.followers.iter().any(|(followed, _)| is_same(followed, connection)) {
+                continue;
+            }
+            let is_shared = shared.as_ref().is_some_and(|shared| Arc::ptr_eq(shared, connection));
+            let follower = match own.as_ref().filter(|_| !is_shared) {
+                Some(own) => own.follow(connection),
+                None => connection.followed_resources().clone().follow(self.uri.clone()),
+            };
+            self.followers.push((Arc::downgrade(connection), follower));
+        }
     }
+
+    /// Joins an update with those of the other connections: a server may announce one change on each.
+    async fn joined(&mut self, update: Object) -> Object {
+        if self.followers.len() < 2 {
+            return update;
+        }
+        sleep(JOIN_TIME).await;
+        let later = self.followers.iter_mut().filter_map(|(_, follower)| follower.take_update());
+        later.last().unwrap_or(update)
+    }
+}
+
+/// Waits for an update on any connection.
+async fn next_of(followers: &mut [(Weak<UpstreamConnection>, ResourceFollower)]) -> Object {
+    if followers.is_empty() {
+        return pending().await;
+    }
+    let updates = followers.iter_mut().map(|(_, follower)| Box::pin(follower.next_update()));
+    select_all(updates).await.0
 }
 
 #[cfg(test)]

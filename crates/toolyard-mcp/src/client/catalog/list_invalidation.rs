@@ -10,7 +10,7 @@ use crate::wire::method;
 pub(in crate::client) struct ListSet(u8);
 
 impl ListSet {
-    pub(super) const NONE: Self = Self(0);
+    pub(in crate::client) const NONE: Self = Self(0);
     pub(in crate::client) const ALL: Self = Self::of(&EntryKind::ALL);
 
     pub(in crate::client) const fn of(kinds: &[EntryKind]) -> Self {
@@ -22,8 +22,12 @@ impl ListSet {
         Self(lists)
     }
 
-    pub(super) const fn union(self, others: Self) -> Self {
+    pub(in crate::client) const fn union(self, others: Self) -> Self {
         Self(self.0 | others.0)
+    }
+
+    pub(in crate::client) const fn difference(self, others: Self) -> Self {
+        Self(self.0 & !others.0)
     }
 
     /// Returns the lists that a notification reports as changed.
@@ -36,7 +40,7 @@ impl ListSet {
         }
     }
 
-    pub(super) const fn contains(self, kind: EntryKind) -> bool {
+    pub(in crate::client) const fn contains(self, kind: EntryKind) -> bool {
         self.0 & (1 << kind as u8) != 0
     }
 }

@@ -9,7 +9,9 @@ use std::time::Duration;
 use tokio::time::timeout;
 use toolyard_core::item::InvalidItem;
 use toolyard_core::registry::EntryKind;
-use toolyard_core::{CacheHint, Catalog, Json, Object, Prompt, PublishedTemplate, Resource, Tool};
+use toolyard_core::{
+    CacheHint, Catalog, Json, LeftOutItem, Object, Prompt, PublishedTemplate, Resource, Tool, json,
+};
 
 use super::expiry::cache_hint;
 use super::list_invalidation::ListSet;
@@ -17,6 +19,9 @@ use crate::client::connection::{ConnectError, UpstreamConnection, refusal_error}
 use crate::client::transport::{ClientTransport, TransportError};
 use crate::wire::headers::{self, HeaderParam};
 use crate::wire::{ProtocolEra, error, method};
+
+/// Maximum number of items of a list that are reported as left out.
+const MAX_LEFT_OUT: usize = 100;
 
 /// Maximum number of pages of a list: a server may never end its list.
 const MAX_PAGES: usize = 1000;
@@ -29,6 +34,15 @@ struct FetchedList<T> {
     items: Vec<Arc<T>>,
     /// The combined cache hint of all pages; `None` in the legacy era.
     hint: Option<CacheHint>,
+    /// Items beyond the limit of nesting.
+    left_out: Vec<LeftOutItem>,
+}
+
+/// The parts of a catalog that a list replaces.
+struct ListPlace<'c, T> {
+    items: &'c mut Vec<Arc<T>>,
+    hint: &'c mut Option<CacheHint>,
+    left_out: &'c mut Vec<LeftOutItem>,
 }
 
 impl UpstreamConnection {
@@ -43,25 +57,21 @@ impl UpstreamConnection {
         catalog: &mut Catalog,
     ) -> Result<(), ConnectError> {
         if lists.contains(EntryKind::Tools) {
-            FetchedList { items: catalog.tools, hint: catalog.hints[EntryKind::Tools as usize] } =
-                self.fetch_tools().await?;
+            let tools = self.fetch_tools().await?;
+            catalog.tools = tools.items;
+            catalog.hints[EntryKind::Tools as usize] = tools.hint;
+            catalog.left_out[EntryKind::Tools as usize] = tools.left_out;
         }
-        let Catalog { prompts, resources, templates, hints, .. } = catalog;
-        let [_, of_prompts, of_resources, of_templates] = hints;
+        let Catalog { prompts, resources, templates, hints, left_out, .. } = catalog;
+        let [_, hint_of_prompts, hint_of_resources, hint_of_templates] = hints;
+        let [_, no_prompts, no_resources, no_templates] = left_out;
+        let prompts = ListPlace { items: prompts, hint: hint_of_prompts, left_out: no_prompts };
+        let resources = ListPlace { items: resources, hint: hint_of_resources, left_out: no_resources };
+        let templates = ListPlace { items: templates, hint: hint_of_templates, left_out: no_templates };
         tokio::try_join!(
-            self.refresh_list(lists, EntryKind::Prompts, (prompts, of_prompts), Prompt::from_definition),
-            self.refresh_list(
-                lists,
-                EntryKind::Resources,
-                (resources, of_resources),
-                Resource::from_definition
-            ),
-            self.refresh_list(
-                lists,
-                EntryKind::Templates,
-                (templates, of_templates),
-                PublishedTemplate::from_definition
-            ),
+            self.refresh_list(lists, EntryKind::Prompts, prompts, Prompt::from_definition),
+            self.refresh_list(lists, EntryKind::Resources, resources, Resource::from_definition),
+            self.refresh_list(lists, EntryKind::Templates, templates, PublishedTemplate::from_definition),
         )?;
         Ok(())
     }
@@ -70,22 +80,25 @@ impl UpstreamConnection {
         &self,
         lists: ListSet,
         kind: EntryKind,
-        (now, hint): (&mut Vec<Arc<T>>, &mut Option<CacheHint>),
+        place: ListPlace<'_, T>,
         read: fn(&Json) -> Result<T, InvalidItem>,
     ) -> Result<(), ConnectError> {
         if !lists.contains(kind) {
             return Ok(());
         }
         if !self.capabilities.may_list(kind) {
-            now.clear();
-            *hint = None;
+            place.items.clear();
+            place.left_out.clear();
+            *place.hint = None;
             return Ok(());
         }
         let accept =
             |item: &Json| read(item).inspect_err(|problem| self.warn_left_out(kind, "", problem)).ok();
         let list = timeout(LIST_TIMEOUT, self.fetch_list(kind, accept)).await;
-        match list.unwrap_or(Err(ConnectError::Timeout)) {
-            Ok(list) => (*now, *hint) = (list.items, list.hint),
+        match list.unwrap_or(Err(ConnectError::Timeout(LIST_TIMEOUT))) {
+            Ok(list) => {
+                (*place.items, *place.hint, *place.left_out) = (list.items, list.hint, list.left_out);
+            }
             Err(ConnectError::Transport(
                 error @ (TransportError::Unreachable(_)
                 | TransportError::SessionExpired
@@ -153,7 +166,7 @@ impl UpstreamConnection {
     ) -> Result<FetchedList<T>, ConnectError> {
         let (method, member) = list_terms(kind);
         let max_items = self.options.max_list_items;
-        let mut items = Vec::new();
+        let (mut items, mut left_out) = (Vec::new(), Vec::new());
         let mut hint: Option<CacheHint> = None;
         let mut cursor: Option<Json> = None;
         let mut room = self.options.max_message_bytes;
@@ -164,7 +177,7 @@ impl UpstreamConnection {
                 // The list outlives the message and its memory reservation.
                 Ok(page) => page.detach(),
                 Err(error) if error.code == error::METHOD_NOT_FOUND => {
-                    return Ok(FetchedList { items, hint });
+                    return Ok(FetchedList { items, hint, left_out });
                 }
                 Err(error) => return Err(refusal_error(method, &error)),
             };
@@ -180,7 +193,9 @@ impl UpstreamConnection {
             }
             let page_items = page.get(member).and_then(|list| list.to_items().ok());
             for item in page_items.ok_or(ConnectError::Malformed(method))? {
-                if items.len() < max_items {
+                if self.is_too_deep(&item) {
+                    left_out.extend((left_out.len() < MAX_LEFT_OUT).then(|| self.left_out_item(kind, &item)));
+                } else if items.len() < max_items {
                     items.extend(accept(&item).map(Arc::new));
                 }
             }
@@ -194,7 +209,21 @@ impl UpstreamConnection {
             }
             cursor = next;
         }
-        Ok(FetchedList { items, hint })
+        Ok(FetchedList { items, hint, left_out })
+    }
+
+    /// True if a member of a definition is nested too deeply.
+    fn is_too_deep(&self, definition: &Json) -> bool {
+        definition.is_deeper_than(self.options.max_depth.saturating_add(1))
+    }
+
+    /// Returns the report about a definition that is nested too deeply.
+    fn left_out_item(&self, kind: EntryKind, definition: &Json) -> LeftOutItem {
+        let key = if kind == EntryKind::Resources { "uri" } else { "name" };
+        let members = definition.to_object().unwrap_or_default();
+        let name = members.get_str(key).unwrap_or_default();
+        let reason = json::too_deep(self.options.max_depth).into();
+        LeftOutItem { name: self.options.secrets.brief(&name).into(), reason }
     }
 }
 

@@ -123,11 +123,18 @@ impl UpstreamConnection {
         declared: &DeclaredCapabilities,
     ) -> Result<Self, ConnectError> {
         let signals = Arc::new(ConnectionSignals::default());
-        let server_requests = Arc::new(ServerRequestRouter::new(declared.clone()));
+        let server_requests =
+            Arc::new(ServerRequestRouter::new(declared.clone(), options.dropped_notices.clone()));
         let transport = match endpoint {
             ServerEndpoint::Http(http) => match http.route().style {
                 HttpStyle::Streamable => {
-                    ClientTransport::Http(HttpTransport::new(http.clone(), &options, server_requests.clone()))
+                    let (signals, server_requests) = (signals.clone(), server_requests.clone());
+                    ClientTransport::Http(HttpTransport::new(
+                        http.clone(),
+                        &options,
+                        signals,
+                        server_requests,
+                    ))
                 }
                 HttpStyle::Sse => {
                     let (signals, server_requests) = (signals.clone(), server_requests.clone());
@@ -180,7 +187,6 @@ impl UpstreamConnection {
     fn start_modern(&mut self, capabilities: ServerCapabilities) {
         let filter = list_change_filter(&capabilities);
         self.capabilities = capabilities;
-        self.signals.is_modern.store(true, Ordering::Relaxed);
         match &self.transport {
             ClientTransport::Stdio(stdio) => {
                 stdio.enqueue(vec![listen_request(&self.ids, &self.info, &filter).message])

@@ -27,7 +27,7 @@ impl UpstreamConnection {
     ) -> Result<UpstreamResult, TransportError> {
         let client = call.client.clone();
         self.raise_log_level(&*client).await;
-        self.server_requests.record_caller(&client);
+        let _running = self.server_requests.register_call(&client);
         // A call without headers is never refused because of them.
         let mut repetition = self.mirrors_headers().then(|| call.clone());
         loop {

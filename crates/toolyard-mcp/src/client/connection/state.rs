@@ -1,5 +1,6 @@
 //! The state of a connection that a task opens and keeps.
 
+use std::borrow::Cow;
 use std::error::Error;
 use std::sync::Arc;
 
@@ -16,9 +17,24 @@ pub(in crate::client) enum ConnectionState {
     /// The connection is open.
     Up(Arc<UpstreamConnection>),
     /// The last attempt failed for this reason.
-    Down(Arc<str>),
+    Down(DownReason),
     /// The process was stopped because it was idle. The next call starts it again.
     Asleep,
+}
+
+/// The reason why there is no connection.
+#[derive(Clone)]
+pub(in crate::client) struct DownReason {
+    /// The chain of errors, for the log and the status.
+    pub(in crate::client) details: Arc<str>,
+    /// The reason for callers.
+    pub(in crate::client) reason: Cow<'static, str>,
+}
+
+impl DownReason {
+    pub(in crate::client) fn of(error: &ConnectError, secrets: &SecretRedactor) -> Self {
+        Self { details: error_chain(error, secrets).into(), reason: error.reason() }
+    }
 }
 
 impl ConnectionState {
@@ -48,7 +64,7 @@ pub(in crate::client) async fn wait_connected(
         Ok(ConnectionState::Up(connection)) => Ok(connection.clone()),
         Ok(ConnectionState::Down(reason)) => {
             let error = ToolError::new(ErrorCode::Unavailable, "The server cannot be reached").unsent();
-            Err(error.caused_by(&**reason))
+            Err(error.because(reason.reason.clone()).caused_by(&*reason.details))
         }
         Ok(ConnectionState::Connecting | ConnectionState::Asleep) | Err(_) => {
             Err(ToolError::new(ErrorCode::Unavailable, "The gateway is stopping").unsent())

@@ -90,7 +90,7 @@ fn client_metadata_follows_the_era() {
 
 /// Converts an answer of a server of each era.
 fn comes_to(answer: &str, to_answer: impl Fn(Json) -> UpstreamResult) -> String {
-    let outcome = |era| match outcome(to_answer(Json::parse(answer.to_owned()).unwrap()), era) {
+    let outcome = |era| match outcome(to_answer(Json::parse(answer.to_owned()).unwrap()), era, 512, 1) {
         Ok(Outcome::Done(output)) if output.is_error => "failed".to_owned(),
         Ok(Outcome::Done(_)) => "done".to_owned(),
         Ok(Outcome::NeedsInput(_)) => "needs input".to_owned(),

@@ -51,16 +51,23 @@ impl McpBackend {
     ) -> Result<Outcome, AttemptError> {
         let observed = Arc::new(ObservedClient::new(call.client.clone()));
         call.client = observed.clone();
+        let own = match self.connector.eras.is_modern(&call.target) {
+            true => None,
+            false => self.lease_own(&call).await?,
+        };
         let leased = match self.first_era(&call, &legacy) {
-            ProtocolEra::Legacy => self.lease_dedicated(&legacy, call.deadline).await?,
-            ProtocolEra::Modern => None,
+            ProtocolEra::Legacy if own.is_none() => self.lease_dedicated(&legacy, call.deadline).await?,
+            ProtocolEra::Legacy | ProtocolEra::Modern => own,
         };
-        let Some(leased) = leased else {
-            let result = self.attempt_by_default(call.clone(), shared).await;
-            return self.after_modern(call, &legacy, &observed, result).await;
+        let era = leased.as_ref().map(|leased| leased.connection.revision().era());
+        let result = match leased {
+            Some(leased) => self.attempt_on(leased, call.clone()).await,
+            None => self.attempt_by_default(call.clone(), shared.clone()).await,
         };
-        let result = self.attempt_on(leased, call.clone()).await;
-        self.after_legacy(call, shared, &observed, result).await
+        match era {
+            Some(ProtocolEra::Legacy) => self.after_legacy(call, shared, &observed, result).await,
+            Some(ProtocolEra::Modern) | None => self.after_modern(call, &legacy, &observed, result).await,
+        }
     }
 
     /// Returns the era for the first attempt of a call.
@@ -145,12 +152,10 @@ impl McpBackend {
     /// True if a failed call may be made again.
     fn may_repeat(&self, target: &CallTarget, observed: &ObservedClient) -> bool {
         let is_repeatable = match target {
-            CallTarget::Tool(name) => self
-                .catalog
-                .borrow()
-                .tools
-                .iter()
-                .any(|tool| tool.name == *name && has_no_further_effect(tool)),
+            CallTarget::Tool(name) => {
+                let catalog = self.catalog.current();
+                catalog.tools.iter().any(|tool| tool.name == *name && has_no_further_effect(tool))
+            }
             // Reading changes nothing.
             CallTarget::Prompt(_) | CallTarget::Resource(_) | CallTarget::Completion(_) => true,
             CallTarget::Task(_) | CallTarget::Function(_) => false,

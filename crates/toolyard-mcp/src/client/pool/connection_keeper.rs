@@ -11,9 +11,10 @@ use super::connector::UpstreamConnector;
 use super::usage::ServerUsage;
 use crate::client::catalog::expiry::ListExpiry;
 use crate::client::catalog::list_invalidation::ListSet;
+use crate::client::catalog::published::CatalogPublisher;
 use crate::client::connection::declared_capabilities::DeclaredCapabilities;
 use crate::client::connection::liveness;
-use crate::client::connection::state::{ConnectionState, error_chain};
+use crate::client::connection::state::{ConnectionState, DownReason, error_chain};
 use crate::client::connection::{ConnectError, UpstreamConnection};
 use crate::client::transport::function::FunctionGeneration;
 
@@ -25,14 +26,14 @@ const RECONNECT_PAUSE: (Duration, Duration) = (Duration::from_millis(250), Durat
 const STABLE_FACTOR: u32 = 10;
 
 /// Time to wait for further changes before a list is fetched again.
-const DEBOUNCE: Duration = Duration::from_millis(200);
+pub(super) const DEBOUNCE: Duration = Duration::from_millis(200);
 
 /// The task that connects, lists, and reconnects when the connection is lost.
 pub(in crate::client) struct ConnectionKeeper {
     pub(in crate::client) connector: Arc<UpstreamConnector>,
     /// The capabilities that a legacy server is told.
     pub(in crate::client) declared: DeclaredCapabilities,
-    pub(in crate::client) catalog: watch::Sender<Arc<Catalog>>,
+    pub(in crate::client) catalog: Arc<CatalogPublisher>,
     pub(in crate::client) state: watch::Sender<ConnectionState>,
     /// The use of the server, if it is stopped when idle.
     pub(in crate::client) usage: Option<Arc<ServerUsage>>,
@@ -85,7 +86,7 @@ impl ConnectionKeeper {
                             if !connection.is_session_lost() {
                                 self.connector.eras.reset();
                             }
-                            self.handle_loss(pause);
+                            self.handle_loss(pause, &connection);
                             connection.end_process().await;
                         }
                     }
@@ -106,7 +107,8 @@ impl ConnectionKeeper {
 
     async fn connect(&self) -> Result<Arc<UpstreamConnection>, ConnectError> {
         let attempt = timeout(self.connector.options.connect_timeout, self.connect_and_list());
-        let (connection, catalog) = attempt.await.map_err(|_| ConnectError::Timeout)??;
+        let late = |_| ConnectError::Timeout(self.connector.options.connect_timeout);
+        let (connection, catalog) = attempt.await.map_err(late)??;
         let connection = Arc::new(connection);
         let (revision, tools) = (connection.revision(), catalog.tools.len());
         tracing::info!(handler = %self.connector.name, %revision, tools, "connected");
@@ -121,7 +123,7 @@ impl ConnectionKeeper {
         connection.server_requests.refuse_all(&connection.transport);
         let protocol = Some(format!("MCP {}", connection.revision()).into());
         let unlisted = connection.capabilities.has_resources();
-        let before = Catalog::clone(&self.catalog.borrow());
+        let before = Catalog::clone(&self.catalog.current());
         let mut catalog = Catalog { phase: BackendPhase::Ready, protocol, unlisted, ..before };
         connection.refresh_lists(ListSet::ALL, &mut catalog).await?;
         Ok((connection, catalog))
@@ -131,7 +133,7 @@ impl ConnectionKeeper {
     async fn maintain(&self, connection: &Arc<UpstreamConnection>) -> LeaveReason {
         let since = Instant::now();
         let (mut expiry, mut generation) = (ListExpiry::default(), self.generation.clone());
-        expiry.renew(ListSet::ALL, &connection.capabilities, &self.catalog.borrow().hints);
+        expiry.renew(ListSet::ALL, &connection.capabilities, &self.catalog.current().hints);
         loop {
             tokio::select! {
                 () = connection.wait_until_lost() => return LeaveReason::Lost,
@@ -151,7 +153,7 @@ impl ConnectionKeeper {
                 }
                 () = self.wait_until_idle(connection, since) => return LeaveReason::Idle,
             }
-            let mut catalog = Catalog::clone(&self.catalog.borrow());
+            let mut catalog = Catalog::clone(&self.catalog.current());
             let lists = connection.list_invalidation().take();
             let list = connection.refresh_lists(lists, &mut catalog);
             match timeout(self.connector.options.connect_timeout, list).await {
@@ -172,13 +174,7 @@ impl ConnectionKeeper {
     /// Publishes the catalog if it has changed.
     fn publish(&self, connection: &UpstreamConnection, catalog: Catalog) {
         self.connector.record_tasks(connection, &catalog.tools);
-        self.catalog.send_if_modified(|now| {
-            let is_other = **now != catalog;
-            if is_other {
-                *now = Arc::new(catalog);
-            }
-            is_other
-        });
+        self.catalog.publish(catalog);
     }
 
     /// Waits until a server process was idle for long enough. Calls that come now wait for the next connection.
@@ -210,33 +206,36 @@ impl ConnectionKeeper {
     }
 
     /// Handles a lost connection. The tools stay listed, and calls wait during the first short pause.
-    fn handle_loss(&self, pause: Duration) {
+    fn handle_loss(&self, pause: Duration, connection: &UpstreamConnection) {
         tracing::warn!(handler = %self.connector.name, "connection lost");
         match pause == RECONNECT_PAUSE.0 {
             true => drop(self.state.send_replace(ConnectionState::Connecting)),
-            false => self.mark_down("the connection is lost repeatedly".to_owned()),
+            false => {
+                let reason = connection.end_reason();
+                let details = format!("the connection is lost repeatedly: {reason}");
+                self.mark_down(&DownReason { details: details.into(), reason });
+            }
         }
     }
 
     fn handle_connect_error(&self, error: &ConnectError) {
-        let reason = error_chain(error, &self.connector.options.secrets);
-        tracing::warn!(handler = %self.connector.name, reason, "failed to connect");
-        self.mark_down(reason);
+        let reason = DownReason::of(error, &self.connector.options.secrets);
+        tracing::warn!(handler = %self.connector.name, reason = &*reason.details, "failed to connect");
+        self.mark_down(&reason);
     }
 
     /// Marks the server as unavailable: its tools stay listed, and calls fail. A hosted function, which needs no
     /// connection, stays callable.
-    fn mark_down(&self, reason: String) {
+    fn mark_down(&self, reason: &DownReason) {
         self.state.send_if_modified(|state| {
             let stays_up = self.generation.may_change() && state.connection().is_some();
             if !stays_up {
-                *state = ConnectionState::Down(reason.as_str().into());
+                *state = ConnectionState::Down(reason.clone());
             }
             !stays_up
         });
-        let phase = BackendPhase::Unavailable { reason };
-        let catalog = Catalog { phase, protocol: None, ..Catalog::clone(&self.catalog.borrow()) };
-        self.catalog.send_replace(Arc::new(catalog));
+        let phase = BackendPhase::Unavailable { reason: reason.details.to_string() };
+        self.catalog.publish_phase(phase, None);
     }
 }
 

@@ -41,6 +41,11 @@ impl UpstreamConnector {
         }
     }
 
+    /// Returns the settings of the server.
+    pub(in crate::client) fn options(&self) -> &ClientOptions {
+        &self.options
+    }
+
     /// True if the server is reached over HTTP.
     pub(super) const fn is_remote(&self) -> bool {
         matches!(self.endpoint, ServerEndpoint::Http(_))
@@ -82,8 +87,8 @@ impl UpstreamConnector {
             None => EraRule::Detect,
         };
         let open = UpstreamConnection::connect(&self.name, &self.endpoint, &self.options, declared, rule);
-        let connection =
-            timeout(self.options.connect_timeout, open).await.unwrap_or(Err(ConnectError::Timeout));
+        let connection = timeout(self.options.connect_timeout, open).await;
+        let connection = connection.unwrap_or(Err(ConnectError::Timeout(self.options.connect_timeout)));
         if other.is_some() {
             return self.record_other_era(connection);
         }

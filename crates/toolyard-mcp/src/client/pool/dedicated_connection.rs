@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use tokio::sync::{Notify, watch};
-use toolyard_core::{Caller, ToolError};
+use toolyard_core::{ClientIdentity, ToolError};
 
 use super::connector::UpstreamConnector;
+use super::owner_updates::OwnerUpdates;
 use crate::client::connection::UpstreamConnection;
 use crate::client::connection::declared_capabilities::DeclaredCapabilities;
 use crate::client::connection::liveness;
-use crate::client::connection::state::{ConnectionState, error_chain, wait_connected};
+use crate::client::connection::state::{ConnectionState, DownReason, wait_connected};
 use crate::wire::ProtocolEra;
 
 /// The owner of a dedicated connection, and the capabilities that it declares. A client with other capabilities needs
@@ -23,14 +24,8 @@ pub(in crate::client) struct DedicatedKey {
     pub(in crate::client) era: Option<ProtocolEra>,
 }
 
-/// The identity of a client.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::client) enum ConnectionOwner {
-    /// A session: a single client.
-    Session(Arc<str>),
-    /// A principal: perhaps several clients without a session.
-    Principal(Arc<str>),
-}
+/// The owner of a dedicated connection.
+pub(in crate::client) type ConnectionOwner = ClientIdentity;
 
 impl DedicatedKey {
     /// True if the connection serves a single client for certain.
@@ -45,23 +40,18 @@ impl DedicatedKey {
     }
 }
 
-impl ConnectionOwner {
-    pub(in crate::client) fn of(caller: &Caller) -> Option<Self> {
-        let session = caller.session.clone().map(Self::Session);
-        session.or_else(|| caller.principal.clone().map(Self::Principal))
-    }
-}
-
 /// A dedicated connection. A task opens it and keeps it.
 pub(super) struct DedicatedConnection {
     pub(super) key: DedicatedKey,
+    /// Number of the connection.
+    pub(super) number: u64,
     state: watch::Sender<ConnectionState>,
     closing: Notify,
 }
 
 impl DedicatedConnection {
-    pub(super) fn new(key: DedicatedKey) -> Self {
-        Self { key, state: watch::Sender::new(ConnectionState::Connecting), closing: Notify::new() }
+    pub(super) fn new(key: DedicatedKey, number: u64) -> Self {
+        Self { key, number, state: watch::Sender::new(ConnectionState::Connecting), closing: Notify::new() }
     }
 
     /// Waits for the connection.
@@ -97,11 +87,12 @@ impl DedicatedConnection {
         self.closing.notify_one();
     }
 
-    /// Opens the connection, and keeps it until it is lost, closed or idle. Calls `on_close` before the connection is
-    /// closed.
+    /// Opens the connection, and keeps it until it is lost, closed or idle. Meanwhile its owner is told of its changes.
+    /// Calls `on_close` before the connection is closed.
     pub(super) async fn run(
         &self,
         connector: &UpstreamConnector,
+        updates: &OwnerUpdates,
         idle: impl Future<Output = ()>,
         on_close: impl FnOnce(),
     ) {
@@ -112,16 +103,16 @@ impl DedicatedConnection {
                 return;
             }
         };
-        let mark_down = |reason: &str| drop(self.state.send_replace(ConnectionState::Down(reason.into())));
+        let mark_down = |reason: DownReason| drop(self.state.send_replace(ConnectionState::Down(reason)));
         let connection = match connected {
             Ok(connection) => Arc::new(connection),
             Err(error) => {
-                let reason = error_chain(&error, &connector.options.secrets);
+                let reason = DownReason::of(&error, &connector.options.secrets);
                 // A server of one era is no failure.
                 if self.key.era.is_none() || connector.eras.may_speak_legacy() {
-                    tracing::warn!(handler = %connector.name, reason, "could not open a dedicated connection");
+                    tracing::warn!(handler = %connector.name, reason = &*reason.details, "could not open a dedicated connection");
                 }
-                mark_down(&reason);
+                mark_down(reason);
                 on_close();
                 return;
             }
@@ -129,8 +120,14 @@ impl DedicatedConnection {
         if self.key.has_session() {
             connection.server_requests.dedicate();
         }
-        self.state.send_replace(ConnectionState::Up(connection.clone()));
+        let serve = async {
+            updates.prepare(self, &connection).await;
+            self.state.send_replace(ConnectionState::Up(connection.clone()));
+            updates.keep_lists(self, &connection).await
+        };
         tokio::select! {
+            never = connection.keep_subscribed() => match never {},
+            never = serve => match never {},
             () = connection.wait_until_lost() => {}
             () = liveness::wait_until_unresponsive(&connection, connector.options.probe) => {
                 tracing::warn!(handler = %connector.name, "closing a dedicated connection that does not respond");
@@ -139,7 +136,9 @@ impl DedicatedConnection {
             () = self.closing.notified() => {}
         }
         on_close();
-        mark_down("the dedicated connection was closed");
+        updates.withdraw(self, &connection);
+        let details = "the dedicated connection was closed";
+        mark_down(DownReason { details: details.into(), reason: "connection closed".into() });
         connection.close().await;
     }
 }

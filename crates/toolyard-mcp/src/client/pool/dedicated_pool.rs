@@ -1,5 +1,6 @@
 //! The dedicated connections of one server: their number, their owners and their lifetime.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -11,6 +12,9 @@ use toolyard_core::{Caller, ToolError};
 
 use super::connector::UpstreamConnector;
 use super::dedicated_connection::{ConnectionOwner, DedicatedConnection, DedicatedKey};
+use super::open_connections::OpenConnections;
+use super::owner_updates::OwnerUpdates;
+use crate::client::catalog::published::CatalogPublisher;
 use crate::client::connection::UpstreamConnection;
 
 /// The calls that get a dedicated connection.
@@ -35,11 +39,15 @@ pub struct DedicatedOptions {
     pub limit: usize,
     /// Idle time after which a connection is closed.
     pub idle_timeout: Duration,
+    /// Maximum size in bytes of the definitions that a connection lists beside those of the shared one. Further ones
+    /// are left out.
+    pub max_list_bytes: usize,
 }
 
 impl DedicatedOptions {
     /// No dedicated connections, as for a gateway with a single client.
-    pub const SHARED: Self = Self { sharing: SharingMode::Shared, limit: 0, idle_timeout: Duration::ZERO };
+    pub const SHARED: Self =
+        Self { sharing: SharingMode::Shared, limit: 0, idle_timeout: Duration::ZERO, max_list_bytes: 0 };
 }
 
 /// Number of HTTP sessions that count as one process: they cost the gateway almost nothing.
@@ -52,6 +60,9 @@ const SETTLE_TIMEOUT: Duration = Duration::from_secs(1);
 pub(in crate::client) struct DedicatedPool {
     table: Arc<DedicatedTable>,
     connector: Arc<UpstreamConnector>,
+    updates: Arc<OwnerUpdates>,
+    /// Number of connections opened so far, which numbers them.
+    opened: AtomicU64,
     /// The tasks of the connections. They run on the runtime of the backend: the threads of calls come and go.
     tasks: Mutex<JoinSet<()>>,
     runtime: Handle,
@@ -77,6 +88,14 @@ struct DedicatedEntry {
     last_used: Instant,
 }
 
+/// The attempt to lease a certain connection.
+enum NumberedLease {
+    /// Another call runs on the connection.
+    Busy,
+    /// The lease; `None` if the connection is closed.
+    Decided(Option<ConnectionLease>),
+}
+
 /// A dedicated connection for one call. Dropping it returns the connection to the pool.
 pub(in crate::client) struct ConnectionLease {
     dedicated: Arc<DedicatedConnection>,
@@ -89,7 +108,7 @@ pub(in crate::client) struct ConnectionLease {
 
 impl DedicatedPool {
     /// Creates an empty pool. Its connections run on the current runtime.
-    pub(in crate::client) fn new(connector: Arc<UpstreamConnector>) -> Self {
+    pub(in crate::client) fn new(connector: Arc<UpstreamConnector>, catalog: Arc<CatalogPublisher>) -> Self {
         let mut options = connector.options.dedicated;
         if connector.is_remote() {
             options.limit = options.limit.saturating_mul(SESSIONS_PER_PROGRAM);
@@ -100,7 +119,20 @@ impl DedicatedPool {
             freed: Notify::new(),
             paused_until: Mutex::default(),
         };
-        Self { table: Arc::new(table), connector, tasks: Mutex::default(), runtime: Handle::current() }
+        let updates = OwnerUpdates { connector: connector.clone(), catalog, open: Arc::default() };
+        Self {
+            table: Arc::new(table),
+            connector,
+            updates: Arc::new(updates),
+            opened: AtomicU64::new(0),
+            tasks: Mutex::default(),
+            runtime: Handle::current(),
+        }
+    }
+
+    /// Returns the open connections of each client.
+    pub(in crate::client) fn open_connections(&self) -> &Arc<OpenConnections> {
+        &self.updates.open
     }
 
     /// Stops opening connections for a while, after one could not be opened.
@@ -132,7 +164,10 @@ impl DedicatedPool {
             None if is_resting => return None,
             None => {
                 self.table.make_room(&mut entries)?;
-                let dedicated = Arc::new(DedicatedConnection::new(key.clone()));
+                let dedicated = Arc::new(DedicatedConnection::new(
+                    key.clone(),
+                    self.opened.fetch_add(1, Ordering::Relaxed),
+                ));
                 entries.push(DedicatedEntry {
                     dedicated: dedicated.clone(),
                     active_calls: 1,
@@ -162,12 +197,40 @@ impl DedicatedPool {
         }
     }
 
+    /// Waits for the connection with this number; `None` once it is closed.
+    pub(in crate::client) async fn lease_numbered(&self, number: u64) -> Option<ConnectionLease> {
+        loop {
+            let mut freed = std::pin::pin!(self.table.freed.notified());
+            // From here on no notification is missed.
+            freed.as_mut().enable();
+            if let NumberedLease::Decided(lease) = self.try_lease_numbered(number) {
+                return lease;
+            }
+            freed.await;
+        }
+    }
+
+    fn try_lease_numbered(&self, number: u64) -> NumberedLease {
+        let mut entries = self.table.lock();
+        let is_meant =
+            |entry: &&mut DedicatedEntry| entry.dedicated.number == number && entry.dedicated.is_up();
+        let Some(entry) = entries.iter_mut().find(is_meant) else { return NumberedLease::Decided(None) };
+        if entry.active_calls > 0 && !entry.dedicated.key.allows_concurrent_calls() {
+            return NumberedLease::Busy;
+        }
+        entry.active_calls += 1;
+        entry.last_used = Instant::now();
+        let (dedicated, table) = (entry.dedicated.clone(), self.table.clone());
+        NumberedLease::Decided(Some(ConnectionLease { dedicated, table, was_used: true, is_answered: false }))
+    }
+
     fn spawn(&self, dedicated: Arc<DedicatedConnection>) {
-        let (table, connector) = (self.table.clone(), self.connector.clone());
+        let (table, connector, updates) = (self.table.clone(), self.connector.clone(), self.updates.clone());
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         while tasks.try_join_next().is_some() {}
         let run = async move {
-            dedicated.run(&connector, table.wait_until_idle(&dedicated), || table.remove(&dedicated)).await
+            let idle = table.wait_until_idle(&dedicated);
+            dedicated.run(&connector, &updates, idle, || table.remove(&dedicated)).await
         };
         tasks.spawn_on(run, &self.runtime);
     }

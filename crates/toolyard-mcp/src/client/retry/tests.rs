@@ -32,7 +32,7 @@ impl Try {
             Unreachable => TransportError::Unreachable(io()).into(),
             Broken => TransportError::Broken(io()).into(),
             Told => {
-                call.client.notify(ClientNotification::Progress(Object::new()));
+                call.client.notify(ClientNotification::Progress(Object::new().into()));
                 TransportError::Broken(io()).into()
             }
             Asked => {

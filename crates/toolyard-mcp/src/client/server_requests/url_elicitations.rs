@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use toolyard_core::{Client, ClientNotification, InputRequest, Json, Object};
+use toolyard_core::{Client, ClientNotification, InputRequest, Json, NotificationBody, Object};
 
 use crate::wire::{RpcError, error, method};
 
@@ -41,15 +41,15 @@ impl UrlElicitations {
     }
 
     /// Forwards a completion notification to the client of the elicitation. An unknown one is dropped.
-    pub(in crate::client) fn complete(&self, params: Object) {
-        let Some(id) = params.get_str("elicitationId") else { return };
+    pub(in crate::client) fn complete(&self, body: NotificationBody) {
+        let Some(id) = body.params.get_str("elicitationId") else { return };
         let mut visits = self.lock();
         let elicitation =
             visits.iter().position(|(other, _)| **other == *id).and_then(|at| visits.remove(at));
         drop(visits);
         drop(id);
         if let Some((_, client)) = elicitation {
-            client.notify(ClientNotification::Other { method: method::ELICIT_COMPLETE.into(), params });
+            client.notify(ClientNotification::Other { method: method::ELICIT_COMPLETE.into(), body });
         }
     }
 

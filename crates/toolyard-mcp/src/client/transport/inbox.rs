@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
-use toolyard_core::{Client, ClientNotification, Object};
+use toolyard_core::{Client, ClientNotification, NotificationBody};
 use toolyard_net::budget::{BudgetExhausted, ByteBudget, SMALL_MESSAGE};
 
 use super::{
-    ConnectionSignals, OutgoingRequest, TransportError, UpstreamResult, cancel_params, parse_message,
-    progress_request,
+    ConnectionSignals, OutgoingRequest, TransportError, UpstreamResult, cancel_params, client_notification,
+    parse_message, progress_request,
 };
 use crate::client::server_requests::ServerRequestRouter;
 use crate::wire::{RpcMessage, message, method};
@@ -83,17 +83,6 @@ impl PendingRequests {
         self.lock().as_mut()?.remove(&id)
     }
 
-    /// Returns the client that a log message on a shared connection belongs to: that of the only pending request. A
-    /// modern server logs only for requests that ask for it, so that only these count.
-    fn log_recipient(&self, signals: &ConnectionSignals) -> Option<Arc<dyn Client>> {
-        let requests = self.lock();
-        let wants_log = |request: &&PendingRequest| request.client.log_level().is_some();
-        let is_modern = signals.is_modern.load(Ordering::Relaxed);
-        let mut candidates = requests.as_ref()?.values().filter(|request| !is_modern || wants_log(request));
-        let first = candidates.next().filter(wants_log)?;
-        candidates.next().is_none().then(|| first.client.clone())
-    }
-
     fn client(&self, id: u64) -> Option<Arc<dyn Client>> {
         Some(self.lock().as_ref()?.get(&id)?.client.clone())
     }
@@ -131,9 +120,9 @@ impl MessageInbox {
             Ok(RpcMessage::Response { id, answer }) => {
                 self.complete(id.and_then(|id| id.to_lenient_number()), Ok(answer));
             }
-            Ok(RpcMessage::Notification { method, params }) => {
+            Ok(RpcMessage::Notification { method, body }) => {
                 self.signals.unsolicited.fetch_add(1, Ordering::Relaxed);
-                self.handle_notification(&method, params);
+                self.handle_notification(&method, body);
             }
             Ok(RpcMessage::Request { id, method, params, .. }) => {
                 self.signals.unsolicited.fetch_add(1, Ordering::Relaxed);
@@ -187,27 +176,19 @@ impl MessageInbox {
         }
     }
 
-    fn handle_notification(&self, method: &str, params: Object) {
+    fn handle_notification(&self, method: &str, body: NotificationBody) {
         match method {
             method::PROGRESS => {
-                if let Some(client) = progress_request(&params).and_then(|id| self.pending.client(id)) {
-                    client.notify(ClientNotification::Progress(params));
+                if let Some(client) = progress_request(&body.params).and_then(|id| self.pending.client(id)) {
+                    client.notify(ClientNotification::Progress(body));
                 }
             }
-            method::CANCELLED => self.server_requests.handle_cancellation(&params),
-            method::LOG => self.forward_log(params),
-            method::ELICIT_COMPLETE => self.server_requests.url_elicitations.complete(params),
-            method => self.signals.handle_notification(method, &params),
-        }
-    }
-
-    /// Forwards a log message of the server. It names no request, so that it is forwarded only if its client is
-    /// certain.
-    fn forward_log(&self, params: Object) {
-        if self.server_requests.is_dedicated() {
-            self.server_requests.forward_log(params);
-        } else if let Some(client) = self.pending.log_recipient(&self.signals) {
-            client.notify(ClientNotification::Log(params));
+            method::CANCELLED => self.server_requests.handle_cancellation(&body.params),
+            method::ELICIT_COMPLETE => self.server_requests.url_elicitations.complete(body),
+            method => match client_notification(method, body) {
+                Ok(notice) => self.server_requests.forward_notice(notice),
+                Err(body) => self.signals.handle_notification(method, &body.params),
+            },
         }
     }
 

@@ -1,6 +1,6 @@
 //! A server that runs as a child process.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,7 +12,7 @@ use toolyard_core::Client;
 use toolyard_process::{ChildProcess, ExitHandle, ProcessTable, ProgramSpec, SpawnError};
 
 use super::inbox::{MessageInbox, PendingRequests};
-use super::{ConnectionSignals, OutgoingRequest, TransportError, UpstreamResult, stderr_log};
+use super::{ConnectionSignals, OutgoingRequest, ProcessEnded, TransportError, UpstreamResult, stderr_log};
 use crate::client::ClientOptions;
 use crate::client::server_requests::ServerRequestRouter;
 use crate::lines::{self, InputLine, LineReader};
@@ -30,6 +30,8 @@ const STDERR_DRAIN_TIME: Duration = Duration::from_millis(100);
 pub(in crate::client) struct StdioTransport {
     outbox: mpsc::Sender<Vec<Bytes>>,
     pending: Arc<PendingRequests>,
+    /// The end of the process, once it has ended.
+    ended: Arc<OnceLock<ProcessEnded>>,
     /// The task that owns the standard input of the process: its end closes the input.
     writer: AbortHandle,
     child: Mutex<Option<ChildProcess>>,
@@ -60,13 +62,14 @@ impl StdioTransport {
             LineReader::new(pipes.stdout, options.max_message_bytes).with_budget(options.budget.clone());
         // All callers share the pipe.
         let lines = lines.without_waiting();
-        let reader = StdioReader { inbox, lines, ending: child.exit_handle() };
+        let ended = Arc::<OnceLock<ProcessEnded>>::default();
+        let reader = StdioReader { inbox, lines, ending: child.exit_handle(), ended: ended.clone() };
         let mut tasks = JoinSet::new();
         let (logging, logged) = oneshot::channel();
         tasks.spawn(reader.read_lines(logged));
         let writer = tasks.spawn(write_messages(messages, pipes.stdin, signals));
         tasks.spawn(stderr_log::forward_stderr(name.clone(), options.secrets.clone(), pipes.stderr, logging));
-        Ok(Self { outbox, pending, writer, child: Mutex::new(Some(child)), _tasks: tasks })
+        Ok(Self { outbox, pending, ended, writer, child: Mutex::new(Some(child)), _tasks: tasks })
     }
 
     pub(in crate::client) async fn request(
@@ -74,9 +77,19 @@ impl StdioTransport {
         request: OutgoingRequest,
         client: &Arc<dyn Client>,
     ) -> Result<UpstreamResult, TransportError> {
-        let mut answer = self.pending.register(&request, client, &self.outbox).ok_or_else(process_ended)?;
+        let mut answer =
+            self.pending.register(&request, client, &self.outbox).ok_or_else(|| self.process_ended())?;
         self.notify(vec![request.message]).await?;
-        answer.wait().await.unwrap_or_else(|| Err(process_ended()))
+        answer.wait().await.unwrap_or_else(|| Err(self.process_ended()))
+    }
+
+    /// Returns how the process has ended, if it has.
+    pub(in crate::client) fn ended(&self) -> Option<&ProcessEnded> {
+        self.ended.get()
+    }
+
+    fn process_ended(&self) -> TransportError {
+        TransportError::Broken(self.ended().cloned().unwrap_or_else(|| ProcessEnded::new(None)).into())
     }
 
     /// True once the output has ended, so that no response can come any more.
@@ -95,7 +108,7 @@ impl StdioTransport {
 
     /// Sends a notification or a response.
     pub(in crate::client) async fn notify(&self, message: Vec<Bytes>) -> Result<(), TransportError> {
-        self.outbox.send(message).await.map_err(|_| process_ended())
+        self.outbox.send(message).await.map_err(|_| self.process_ended())
     }
 
     /// Queues a message, if there is room.
@@ -106,15 +119,12 @@ impl StdioTransport {
     }
 }
 
-fn process_ended() -> TransportError {
-    TransportError::Broken("the server's process has ended, or closed its output".into())
-}
-
 /// The task that reads the output of the process.
 struct StdioReader<R> {
     inbox: MessageInbox,
     lines: LineReader<R>,
     ending: ExitHandle,
+    ended: Arc<OnceLock<ProcessEnded>>,
 }
 
 impl<R: AsyncRead + Unpin> StdioReader<R> {
@@ -142,7 +152,9 @@ impl<R: AsyncRead + Unpin> StdioReader<R> {
             let _closed = logged.await;
             self.ending.wait().await
         };
-        if let Ok(status) = timeout(STDERR_DRAIN_TIME, end).await {
+        let status = timeout(STDERR_DRAIN_TIME, end).await.ok();
+        let _known = self.ended.set(ProcessEnded::new(status.flatten()));
+        if let Some(status) = status {
             let status = status.map(tracing::field::display);
             tracing::info!(handler = %self.inbox.name, status, "the server's process has ended");
         }

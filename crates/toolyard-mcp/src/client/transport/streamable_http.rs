@@ -19,7 +19,8 @@ use progress_routes::ProgressRoutes;
 
 use super::endpoint::HttpEndpoint;
 use super::{
-    OutgoingRequest, TransportError, UpstreamResult, cancel_params, events, parse_message, session_errors,
+    ConnectionSignals, OutgoingRequest, TransportError, UpstreamResult, cancel_params, events, parse_message,
+    session_errors,
 };
 use crate::client::ClientOptions;
 use crate::client::server_requests::ServerRequestRouter;
@@ -34,6 +35,8 @@ pub(in crate::client) struct HttpTransport {
     budget: ByteBudget,
     /// Headers of every request after the handshake.
     session_headers: HeaderMap,
+    /// Signals to the keeper of the connection.
+    signals: Arc<ConnectionSignals>,
     /// Requests of the server to clients.
     server_requests: Arc<ServerRequestRouter>,
     /// Clients that receive progress.
@@ -50,11 +53,20 @@ impl HttpTransport {
     pub(in crate::client) fn new(
         endpoint: HttpEndpoint,
         options: &ClientOptions,
+        signals: Arc<ConnectionSignals>,
         server_requests: Arc<ServerRequestRouter>,
     ) -> Self {
         let (max_message_bytes, budget) = (options.max_message_bytes, options.budget.clone());
         let (session_headers, progress_routes) = (HeaderMap::new(), ProgressRoutes::default());
-        Self { endpoint, max_message_bytes, budget, session_headers, server_requests, progress_routes }
+        Self {
+            endpoint,
+            max_message_bytes,
+            budget,
+            session_headers,
+            signals,
+            server_requests,
+            progress_routes,
+        }
     }
 
     /// Sets the headers of all further requests.

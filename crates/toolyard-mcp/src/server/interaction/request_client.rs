@@ -24,6 +24,8 @@ pub(in crate::server) struct RequestClient {
     /// The receiver of notifications. A suspended call gets another one with each round trip.
     sink: Mutex<NotificationSink>,
     channel: AskChannel,
+    /// True for a client of a revision in which structured results are objects.
+    expects_objects: bool,
     /// Maximum time of an unanswered question.
     ask_timeout: Duration,
     clock: Mutex<AskClock>,
@@ -74,13 +76,11 @@ impl RequestClient {
     ) -> (Arc<Self>, Option<mpsc::Receiver<AskQuestion>>) {
         // Most clients have no capabilities, and need no queue.
         if capabilities.as_bytes() == b"{}" {
-            return (Self::new(Some(capabilities), sink, AskChannel::Never, ask_timeout), None);
+            return (Arc::new(Self::new(Some(capabilities), sink, AskChannel::Never, ask_timeout)), None);
         }
         let (sender, questions) = mpsc::channel(QUESTION_CAPACITY);
-        (
-            Self::new(Some(capabilities), sink, AskChannel::MultiRoundTrip(sender), ask_timeout),
-            Some(questions),
-        )
+        let channel = AskChannel::MultiRoundTrip(sender);
+        (Arc::new(Self::new(Some(capabilities), sink, channel, ask_timeout)), Some(questions))
     }
 
     /// Creates a legacy client. It can be asked if it has a session and accepts a stream.
@@ -90,13 +90,11 @@ impl RequestClient {
         ask_timeout: Duration,
     ) -> Arc<Self> {
         sink.set_min_log_level(peer.map(|peer| peer.log_level()));
-        match peer.filter(|_| sink.messages().is_some()) {
-            Some(peer) => {
-                let capabilities = Some(peer.capabilities().clone());
-                Self::new(capabilities, sink, AskChannel::OutboundRequests(peer.clone()), ask_timeout)
-            }
-            None => Self::new(None, sink, AskChannel::Never, ask_timeout),
-        }
+        let (capabilities, channel) = match peer.filter(|_| sink.messages().is_some()) {
+            Some(peer) => (Some(peer.capabilities().clone()), AskChannel::OutboundRequests(peer.clone())),
+            None => (None, AskChannel::Never),
+        };
+        Arc::new(Self { expects_objects: true, ..Self::new(capabilities, sink, channel, ask_timeout) })
     }
 
     fn new(
@@ -104,16 +102,17 @@ impl RequestClient {
         sink: NotificationSink,
         channel: AskChannel,
         ask_timeout: Duration,
-    ) -> Arc<Self> {
+    ) -> Self {
         let (latest_capabilities, sink) = (Mutex::new(capabilities.clone()), Mutex::new(sink));
-        Arc::new(Self {
+        Self {
             capabilities,
             latest_capabilities,
             sink,
             channel,
+            expects_objects: false,
             ask_timeout,
             clock: Mutex::default(),
-        })
+        }
     }
 
     /// Continues with another request of the same client: its capabilities count from now on, and it receives the
@@ -203,24 +202,28 @@ impl Client for RequestClient {
         true
     }
 
+    fn expects_objects(&self) -> bool {
+        self.expects_objects
+    }
+
     fn notify(&self, notice: ClientNotification) {
         let mut sink = self.lock_sink();
         let is_url_completion = matches!(&notice, ClientNotification::Other { method, .. } if **method == *method::ELICIT_COMPLETE);
         match (&notice, &self.channel) {
             // The request is done, and the server continues to log for the same client.
-            (ClientNotification::Log(params), AskChannel::OutboundRequests(peer))
+            (ClientNotification::Log(body), AskChannel::OutboundRequests(peer))
                 if sink.messages().is_none() =>
             {
-                if is_severe_enough(params, Some(peer.log_level())) {
-                    peer.notify(message::notification(method::LOG, params));
+                if is_severe_enough(&body.params, Some(peer.log_level())) {
+                    peer.notify(message::notification_with(method::LOG, body));
                 }
             }
             (_, channel) if is_url_completion && !channel.supports_url_completion() => {}
             // The user may take longer than the request that required the elicitation.
-            (ClientNotification::Other { method, params }, AskChannel::OutboundRequests(peer))
+            (ClientNotification::Other { method, body }, AskChannel::OutboundRequests(peer))
                 if is_url_completion && sink.messages().is_none() =>
             {
-                peer.notify(message::notification(method, params));
+                peer.notify(message::notification_with(method, body));
             }
             _ => sink.notify(notice),
         }

@@ -159,7 +159,7 @@ impl ChangeFeed {
         for uri in followed {
             let Some(owner) = owner(&uri).filter(|_| !self.following.contains_key(&uri)) else { continue };
             let (handle, registration) = AbortHandle::new_pair();
-            self.updates.push(Abortable::new(owner.follow(&uri), registration));
+            self.updates.push(Abortable::new(owner.follow(&uri, &self.caller), registration));
             self.following.insert(uri, (Arc::downgrade(&owner.handler.backend), handle));
         }
     }

@@ -75,16 +75,17 @@ impl NotificationSink {
             return;
         }
         match (notice, &self.messages) {
-            (ClientNotification::Progress(params), _) => {
-                self.progress.iter().for_each(|to| to.forward(params.clone()))
+            (ClientNotification::Progress(body), _) => {
+                self.progress.iter().for_each(|to| to.forward(body.clone()))
             }
-            (ClientNotification::Log(params), Some(messages))
-                if is_severe_enough(&params, self.min_log_level) =>
+            (ClientNotification::Log(body), Some(messages))
+                if is_severe_enough(&body.params, self.min_log_level) =>
             {
-                let _is_sent = enqueue(messages, &self.budget, message::notification(method::LOG, &params));
+                let _is_sent =
+                    enqueue(messages, &self.budget, message::notification_with(method::LOG, &body));
             }
-            (ClientNotification::Other { method, params }, Some(messages)) => {
-                let _is_sent = enqueue(messages, &self.budget, message::notification(&method, &params));
+            (ClientNotification::Other { method, body }, Some(messages)) => {
+                let _is_sent = enqueue(messages, &self.budget, message::notification_with(&method, &body));
             }
             (ClientNotification::Log(_) | ClientNotification::Other { .. }, _) => {}
         }
@@ -122,7 +123,7 @@ pub(in crate::server) fn enqueue(
 
 impl MissedNotices {
     fn record(&mut self, notice: ClientNotification, min_level: Option<LogLevel>) {
-        if matches!(&notice, ClientNotification::Log(params) if !is_severe_enough(params, min_level)) {
+        if matches!(&notice, ClientNotification::Log(body) if !is_severe_enough(&body.params, min_level)) {
             return;
         }
         self.notices.push_back(notice);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
-use toolyard_core::{Json, Object};
+use toolyard_core::{Json, NotificationBody, Object};
 use toolyard_net::budget::ByteBudget;
 
 use super::notification_sink::enqueue;
@@ -46,7 +46,8 @@ impl ProgressReporter {
 
     /// Forwards progress of the server. After a heartbeat, a value that does not exceed the last one is raised above
     /// it, since values have to increase (2025-11-25, basic/utilities/progress, progress flow).
-    pub(super) fn forward(&self, mut params: Object) {
+    pub(super) fn forward(&self, body: NotificationBody) {
+        let NotificationBody { mut params, envelope } = body;
         let mut last = self.lock_last();
         if last.has_heartbeat
             && let Some(last) = progress_value(&last.params)
@@ -54,7 +55,7 @@ impl ProgressReporter {
         {
             params.set("progress", slightly_above(last));
         }
-        self.send(&mut last, params);
+        self.send(&mut last, NotificationBody { params, envelope });
     }
 
     /// Repeats the last notification with a slightly greater value.
@@ -65,13 +66,14 @@ impl ProgressReporter {
         last.has_heartbeat = true;
         // Also if the queue is full, so that the next attempt is one interval later.
         last.sent_at = Instant::now();
-        self.send(&mut last, params);
+        self.send(&mut last, params.into());
     }
 
-    fn send(&self, last: &mut LastProgress, mut params: Object) {
-        params.set(meta::PROGRESS_TOKEN, self.token.clone());
+    fn send(&self, last: &mut LastProgress, mut body: NotificationBody) {
+        body.params.set(meta::PROGRESS_TOKEN, self.token.clone());
         // A full queue drops the notification: a slow reader gets later ones.
-        if enqueue(&self.messages, &self.budget, message::notification(method::PROGRESS, &params)) {
+        if enqueue(&self.messages, &self.budget, message::notification_with(method::PROGRESS, &body)) {
+            let params = body.params;
             *last = LastProgress { sent_at: Instant::now(), params, has_heartbeat: last.has_heartbeat };
         }
     }
@@ -129,7 +131,7 @@ mod tests {
         let work = async {
             for (after, params) in server {
                 sleep(Duration::from_secs(*after)).await;
-                progress.forward(Object::parse(params.to_string()).unwrap());
+                progress.forward(Object::parse(params.to_string()).unwrap().into());
             }
             sleep(Duration::from_secs(end)).await;
         };

@@ -17,7 +17,7 @@ use toolyard_net::body;
 use toolyard_net::client::HttpClient;
 use toolyard_net::sse::SseDecoder;
 
-use super::forward;
+use super::gateway_relay;
 use crate::server::interaction::ticket::TicketLocation;
 use crate::server::notify::listen::string_list;
 use crate::server::{McpFrontend, McpRequest};
@@ -76,7 +76,7 @@ impl McpFrontend {
         let params =
             Object::new().with("_meta", request.meta.to_json()).with("notifications", filter.to_json());
         let message = message::request(&request.id, method::LISTEN, &params);
-        let response = forward::send_to_gateway(gateways, address, parts, message).await.ok()?;
+        let response = gateway_relay::send_to_gateway(gateways, address, parts, message).await.ok()?;
         if response.status() != StatusCode::OK {
             return None;
         }
@@ -120,7 +120,7 @@ where
         loop {
             if let Some(event) = self.decoder.next_event().ok()? {
                 return match RpcMessage::parse(event.data) {
-                    Ok(RpcMessage::Notification { method, params }) => Some((method, params)),
+                    Ok(RpcMessage::Notification { method, body }) => Some((method, body.params)),
                     _ => None,
                 };
             }

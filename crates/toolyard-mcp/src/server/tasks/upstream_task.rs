@@ -9,6 +9,7 @@ use futures_util::stream::{BoxStream, StreamExt, unfold};
 use tokio::runtime;
 use tokio::time::{Instant, sleep, timeout};
 use toolyard_core::layers::in_time;
+use toolyard_core::output_schema::wrap_result;
 use toolyard_core::{
     Call, CallOutput, CallTarget, Client, ClientWrapper, ErrorCode, Gateway, Json, Object, Outcome, Registry,
     StartedTask, TaskAction, TaskOwner, TaskReference, ToolError,
@@ -48,15 +49,22 @@ pub(in crate::server) async fn wait_for_task(
     };
     let id = task.get_str("taskId").map(Arc::from).ok_or_else(malformed_task)?;
     let registry = Registry::view_for(gateway.registry(), &call.caller);
-    let timeout = registry.tool(&tool)?.handler.limits.timeout;
+    let entry = registry.tool(&tool)?;
+    let (timeout, published) = (entry.handler.limits.timeout, entry.tool.clone());
     let task_of_owner = TaskReference { tool, handler, id, action: TaskAction::Get };
     let mut guard =
         UpstreamTaskGuard { remote: UpstreamTask::new(gateway, &call, task_of_owner), is_over: false };
     let done = poll_until_done(&mut guard, &*call.client, task);
-    match Instant::now().checked_add(timeout) {
+    let mut result = match Instant::now().checked_add(timeout) {
         Some(deadline) => in_time(deadline, &*call.client, done).await?,
         None => done.await,
+    };
+    if let (Ok(Outcome::Done(output)), Some(tool), true) =
+        (&mut result, published, call.client.expects_objects())
+    {
+        wrap_result(output, tool.output_form());
     }
+    result
 }
 
 async fn poll_until_done(

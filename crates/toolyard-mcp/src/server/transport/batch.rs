@@ -13,7 +13,7 @@ use crate::server::notify::notification_sink::NotificationSink;
 use crate::server::session::legacy_client::LegacyClient;
 use crate::server::{McpFrontend, McpRequest, RequestContext};
 use crate::wire::error::INVALID_REQUEST;
-use crate::wire::{ProtocolEra, ProtocolRevision, RpcError, RpcMessage, message, method};
+use crate::wire::{ProtocolEra, ProtocolRevision, RequestId, RpcError, RpcMessage, message, method};
 
 /// Maximum number of messages in a batch. Its requests run concurrently.
 const MAX_MESSAGES: usize = 100;
@@ -82,15 +82,15 @@ async fn answer_one(context: &BatchContext, text: Bytes) -> Option<Vec<Bytes>> {
         Ok(RpcMessage::Request { id, method, params, meta }) => {
             answer_request(context, McpRequest { id, method, params, meta }).await
         }
-        Ok(RpcMessage::Notification { method, params }) => {
-            context.frontend.handle_notification(&context.peer, &context.caller, &method, &params);
+        Ok(RpcMessage::Notification { method, body }) => {
+            context.frontend.handle_notification(&context.peer, &context.caller, &method, &body.params);
             None
         }
         Ok(RpcMessage::Response { id, answer }) => {
             context.peer.outbound_requests.complete(id.as_ref(), answer);
             None
         }
-        Err(bad) => Some(message::response(bad.id.as_ref(), Err(bad.error))),
+        Err(bad) => Some(message::response(Some(&bad.id.unwrap_or_else(RequestId::null)), Err(bad.error))),
     }
 }
 

@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use toolyard_core::{Caller, ErrorCode, Object, Registry, ToolError};
 
-use super::batch;
+use super::{batch, refusal};
 use crate::lines::{self, InputLine, LineReader};
 use crate::server::interaction::request_client::RequestClient;
 use crate::server::methods::admit;
@@ -207,7 +207,8 @@ impl DuplexConnection {
             message = inbound.next(), if self.input_ended.is_none() && self.can_read() => {
                 match message? {
                     Some(message) => {
-                        let refusal_response = |error| Some(message::response(None, Err(error)));
+                        let id = self.unread_id();
+                        let refusal_response = |error| Some(message::response(id.as_ref(), Err(error)));
                         let response = message.map_or_else(refusal_response, |text| self.handle_message(text));
                         self.responses.extend(response.map(|pieces| QueuedResponse { after_messages: 0, pieces }));
                     }
@@ -254,22 +255,30 @@ impl DuplexConnection {
             Ok(RpcMessage::Request { id, method, params, meta }) => {
                 self.handle_request(McpRequest { id, method, params, meta })
             }
-            Ok(RpcMessage::Notification { method, params }) => {
-                self.handle_notification(&method, &params);
+            Ok(RpcMessage::Notification { method, body }) => {
+                self.handle_notification(&method, &body.params);
                 None
             }
             Ok(RpcMessage::Response { id, answer }) => {
                 self.peer.outbound_requests.complete(id.as_ref(), answer);
                 None
             }
-            Err(bad) => Some(message::response(bad.id.as_ref(), Err(bad.error))),
+            Err(bad) => {
+                let id = bad.id.or_else(|| self.unread_id());
+                Some(message::response(id.as_ref(), Err(bad.error)))
+            }
         }
+    }
+
+    /// Returns the id of the response to a message whose id could not be read.
+    fn unread_id(&self) -> Option<RequestId> {
+        refusal::unread_id(Some(self.peer.revision()))
     }
 
     fn handle_batch(&self, text: Bytes) -> Option<Vec<Bytes>> {
         // A batch may consist of responses only: it is accepted up to twice the limit.
         if self.requests.len() >= 2 * self.max_requests {
-            return Some(message::response(None, Err(too_many("requests"))));
+            return Some(message::response(self.unread_id().as_ref(), Err(too_many("requests"))));
         }
         match batch::split(text) {
             Ok(messages) => {
@@ -286,7 +295,7 @@ impl DuplexConnection {
                 }));
                 None
             }
-            Err(error) => Some(message::response(None, Err(error))),
+            Err(error) => Some(message::response(self.unread_id().as_ref(), Err(error))),
         }
     }
 

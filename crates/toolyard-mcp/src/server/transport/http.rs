@@ -21,7 +21,9 @@ use toolyard_net::budget::{ByteBudget, ReclaimBytes};
 use toolyard_net::client::HttpClient;
 use toolyard_net::guard::{self, BrowserGuard};
 
-use super::refusal::{BodyLimits, refuse_http, refuse_request, refuse_unbuffered};
+use super::refusal::{
+    BodyLimits, refuse_http, refuse_malformed, refuse_request, refuse_unbuffered, revision_of, unread_id,
+};
 use super::replay::StreamPurpose;
 use super::reply::{self, HttpReply, empty_response, error_response, respond};
 use super::streams::{ResumeOutcome, SessionStreams, StreamItem, StreamReader};
@@ -31,7 +33,7 @@ use crate::server::methods::admit;
 use crate::server::notify::notification_sink::NotificationSink;
 use crate::server::session::owner::{SessionOwner, owner_of_request};
 use crate::server::session::{LegacySession, SessionLimits, SessionTable};
-use crate::server::tasks::forward::{forward, is_forwarded};
+use crate::server::tasks::gateway_relay::{is_relayed, relay_request};
 use crate::server::{HttpPrincipal, McpFrontend, McpRequest, RequestContext, modern};
 use crate::wire::error::INVALID_REQUEST;
 use crate::wire::headers::{LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID};
@@ -149,15 +151,21 @@ impl HttpFrontend {
             Ok(RpcMessage::Request { id, method, params, meta }) => {
                 self.handle_request(parts, McpRequest { id, method, params, meta }, text).await
             }
-            Ok(RpcMessage::Notification { method, params }) => {
-                self.take_notification(parts, &method, &params)
+            Ok(RpcMessage::Notification { method, body }) => {
+                self.take_notification(parts, &method, &body.params)
             }
             Ok(RpcMessage::Response { id, answer }) => self.take_response(parts, id.as_ref(), answer),
-            Err(bad) => error_response(StatusCode::BAD_REQUEST, bad.id.as_ref(), bad.error),
+            Err(bad) => refuse_malformed(&parts.headers, self.revision(parts), bad),
         }
     }
 
-    /// Handles a JSON-RPC request. `text` is its unparsed message, for forwarding.
+    /// Returns the revision of the client, if it is known: that of its version header, or of its session.
+    fn revision(&self, parts: &Parts) -> Option<ProtocolRevision> {
+        let session = || Some(self.session(parts).ok()??.peer.revision());
+        revision_of(&parts.headers).or_else(session)
+    }
+
+    /// Handles a JSON-RPC request. `text` is its unparsed message, for relaying.
     async fn handle_request(&self, parts: &Arc<Parts>, request: McpRequest, text: Bytes) -> Response {
         match era_of(&parts.headers) {
             // The body decides; the header has to agree, which is checked later.
@@ -172,7 +180,8 @@ impl HttpFrontend {
     async fn handle_batch(&self, parts: &Arc<Parts>, session: &Arc<LegacySession>, text: Bytes) -> Response {
         let messages = match batch::split(text) {
             Ok(messages) => messages,
-            Err(error) => return error_response(StatusCode::BAD_REQUEST, None, error),
+            // Only clients of 2025-03-26 send batches.
+            Err(error) => return error_response(StatusCode::BAD_REQUEST, Some(&RequestId::null()), error),
         };
         let (queue, notifications) = self.notification_queue(&parts.headers).unzip();
         let sender = batch::BatchContext {
@@ -197,10 +206,10 @@ impl HttpFrontend {
             Ok(capabilities) => capabilities,
             Err(error) => return error_response(StatusCode::BAD_REQUEST, Some(&request.id), error),
         };
-        if let Some(gateways) = self.options.gateway_client.as_ref().filter(|_| !is_forwarded(&parts.headers))
+        if let Some(gateways) = self.options.gateway_client.as_ref().filter(|_| !is_relayed(&parts.headers))
             && let Some(address) = self.frontend.other_gateway(&request, &caller)
         {
-            return forward(gateways, &address, parts, &request.id, text).await;
+            return relay_request(gateways, &address, parts, &request.id, text).await;
         }
         let (sink, messages) = self.notification_sink(&request.meta, &parts.headers);
         let (client, questions) = RequestClient::modern(capabilities, sink, self.frontend.limits.ask_timeout);
@@ -209,12 +218,12 @@ impl HttpFrontend {
             RequestContext { era: ProtocolEra::Modern, caller, origin, client, peer: None, questions };
         let (id, frontend) = (request.id.clone(), self.frontend.clone());
         if request.method == method::LISTEN {
-            // A gateway outside a cluster has no remote tasks; a forwarding gateway collects them itself.
-            let elsewhere =
-                match self.options.gateway_client.as_ref().filter(|_| !is_forwarded(&parts.headers)) {
-                    Some(gateways) => frontend.remote_tasks(gateways, parts, &request, &sender.caller).await,
-                    None => Vec::new(),
-                };
+            // A gateway outside a cluster has no remote tasks; a relaying gateway collects them itself.
+            let elsewhere = match self.options.gateway_client.as_ref().filter(|_| !is_relayed(&parts.headers))
+            {
+                Some(gateways) => frontend.remote_tasks(gateways, parts, &request, &sender.caller).await,
+                None => Vec::new(),
+            };
             return match frontend.listen(id.clone(), &request.params, &sender, elsewhere) {
                 Ok(messages) => reply::event_stream(messages.map(sse_event)),
                 Err(error) => error_response(modern::error_status(&error), Some(&id), error),
@@ -386,10 +395,11 @@ impl HttpOptions {
     ) -> Result<Bytes, Response> {
         let owned =
             || owner_of_request(parts).map_or_else(|| budget.clone(), |owner| budget.owned_by(&owner));
-        match timeout(self.body_timeout, body::read_with_budget(body, self.max_body_bytes, owned)).await {
+        let read = body::read_request(&parts.headers, body, self.max_body_bytes, owned);
+        match timeout(self.body_timeout, read).await {
             Ok(Ok(text)) => Ok(text),
             Ok(Err(BodyReadError::UsedUp(used_up, ends))) => Err(refuse_unbuffered(used_up, &ends)),
-            Ok(Err(error)) => Err(read_refusal(&error)),
+            Ok(Err(error)) => Err(read_refusal(&parts.headers, &error)),
             Err(_) => Err(empty_response(StatusCode::REQUEST_TIMEOUT)),
         }
     }
@@ -438,14 +448,15 @@ pub(in crate::server) fn accepts_stream(headers: &HeaderMap) -> bool {
     headers.get_all(header::ACCEPT).iter().any(accepts)
 }
 
-fn read_refusal(error: &BodyReadError) -> Response {
+fn read_refusal(headers: &HeaderMap, error: &BodyReadError) -> Response {
     let status = match error {
         BodyReadError::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
         BodyReadError::Broken(_) => StatusCode::BAD_REQUEST,
         BodyReadError::Stalled => StatusCode::REQUEST_TIMEOUT,
         BodyReadError::UsedUp(..) => StatusCode::SERVICE_UNAVAILABLE,
     };
-    error_response(status, None, RpcError::new(INVALID_REQUEST, error.to_string()))
+    let id = unread_id(revision_of(headers));
+    error_response(status, id.as_ref(), RpcError::new(INVALID_REQUEST, error.to_string()))
 }
 
 pub(super) fn session_not_found() -> Response {

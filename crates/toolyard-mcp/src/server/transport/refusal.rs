@@ -11,16 +11,18 @@ use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderValue, Method, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use tokio::time::timeout;
 use toolyard_core::{ErrorCode, Json, ToolError};
 use toolyard_net::body::{self, BodyEnds};
-use toolyard_net::budget::BudgetExhausted;
+use toolyard_net::budget::{BudgetExhausted, ByteBudget};
 
 use super::batch;
 use super::http::is_json;
 use super::reply::{empty_response, error_response, json_response};
-use crate::wire::{RequestId, RpcError, RpcMessage, message};
+use crate::wire::headers::{PROTOCOL_VERSION, SESSION_ID};
+use crate::wire::message::MalformedMessage;
+use crate::wire::{ProtocolRevision, RequestId, RpcError, RpcMessage, message};
 
 /// The limits of a body that is read only to learn the id of its request.
 #[derive(Debug, Clone, Copy)]
@@ -45,8 +47,9 @@ pub async fn refuse_http(parts: &Parts, body: Body, bounds: BodyLimits, error: &
     if !is_json(&parts.headers) {
         return empty_response(StatusCode::UNSUPPORTED_MEDIA_TYPE);
     }
-    match timeout(bounds.timeout, body::read(body, bounds.max_bytes)).await {
-        Ok(Ok(text)) => refuse_text(text, error),
+    let read = body::read_request(&parts.headers, body, bounds.max_bytes, ByteBudget::default);
+    match timeout(bounds.timeout, read).await {
+        Ok(Ok(text)) => refuse_text(&parts.headers, text, error),
         Ok(Err(_)) | Err(_) => refuse_without_id(error),
     }
 }
@@ -102,7 +105,32 @@ fn scalar(text: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&text[..end], text[end..].trim_ascii_start()))
 }
 
-fn refuse_text(text: Bytes, error: &ToolError) -> Response {
+/// Refuses a message that is malformed. `revision` is that of the client, if it is known.
+///
+/// A request without any header of the protocol gets HTTP 200, as the contract of tools has it for all errors.
+pub(super) fn refuse_malformed(
+    headers: &HeaderMap,
+    revision: Option<ProtocolRevision>,
+    bad: MalformedMessage,
+) -> Response {
+    let has_protocol = [PROTOCOL_VERSION, SESSION_ID].iter().any(|name| headers.contains_key(name));
+    let status = if has_protocol { StatusCode::BAD_REQUEST } else { StatusCode::OK };
+    let revision = revision.or_else(|| has_protocol.then_some(ProtocolRevision::LATEST_LEGACY));
+    error_response(status, bad.id.or_else(|| unread_id(revision)).as_ref(), bad.error)
+}
+
+/// Returns the id of the response to a message whose id could not be read. A client of an unknown revision expects that
+/// of JSON-RPC.
+pub(super) fn unread_id(revision: Option<ProtocolRevision>) -> Option<RequestId> {
+    revision.is_none_or(ProtocolRevision::has_null_id).then(RequestId::null)
+}
+
+/// Returns the revision in the version header.
+pub(super) fn revision_of(headers: &HeaderMap) -> Option<ProtocolRevision> {
+    ProtocolRevision::parse(headers.get(PROTOCOL_VERSION)?.to_str().ok()?)
+}
+
+fn refuse_text(headers: &HeaderMap, text: Bytes, error: &ToolError) -> Response {
     if batch::is_array(&text) {
         let messages = batch::split(text).unwrap_or_default();
         let responses: Vec<_> = messages.into_iter().filter_map(|text| batch_response(text, error)).collect();
@@ -114,7 +142,7 @@ fn refuse_text(text: Bytes, error: &ToolError) -> Response {
     match RpcMessage::parse(text) {
         Ok(RpcMessage::Request { id, .. }) => refuse_request(&id, error),
         Ok(RpcMessage::Notification { .. } | RpcMessage::Response { .. }) => refuse_without_id(error),
-        Err(bad) => error_response(StatusCode::BAD_REQUEST, bad.id.as_ref(), bad.error),
+        Err(bad) => refuse_malformed(headers, revision_of(headers), bad),
     }
 }
 
@@ -167,7 +195,7 @@ mod tests {
         let json = "application/json";
         let (request, notice) =
             (r#"{"jsonrpc":"2.0","id":"a","method":"m"}"#, r#"{"jsonrpc":"2.0","method":"m"}"#);
-        let data = r#""error":{"code":-32603,"message":"Gone","data":{"code":"unavailable","reason":"Gone","retryable":true}}}"#;
+        let data = r#""error":{"code":-32603,"message":"Gone","data":{"code":"unavailable","reason":"temporarily unavailable","retryable":true}}}"#;
         let answer = format!(r#"{{"jsonrpc":"2.0","id":"a",{data}"#);
         let cases = [
             ("request", "POST", json, request.to_owned(), format!("200 - {answer}")),
@@ -189,7 +217,9 @@ mod tests {
             assert_eq!(refused(method, kind, &body).await, expected, "{case}");
         }
         assert!(
-            refused("POST", json, "{}").await.starts_with(r#"400 - {"jsonrpc":"2.0","error":{"code":-32600"#)
+            refused("POST", json, "{}")
+                .await
+                .starts_with(r#"200 - {"jsonrpc":"2.0","id":null,"error":{"code":-32600"#)
         );
     }
 

@@ -28,7 +28,7 @@ use crate::server::McpFrontend;
 use crate::server::session::owner::SessionOwner;
 use crate::server::session::{SessionLimits, random_id};
 use crate::wire::error::INVALID_REQUEST;
-use crate::wire::{RpcError, RpcMessage};
+use crate::wire::{RequestId, RpcError, RpcMessage};
 
 /// Capacity of the queues of messages from and to one client.
 const QUEUE_CAPACITY: usize = 64;
@@ -217,7 +217,8 @@ impl SseFrontend {
         if !batch::is_array(&text)
             && let Err(bad) = RpcMessage::parse(text.clone())
         {
-            return error_response(StatusCode::BAD_REQUEST, bad.id.as_ref(), bad.error);
+            let id = bad.id.unwrap_or_else(RequestId::null);
+            return error_response(StatusCode::BAD_REQUEST, Some(&id), bad.error);
         }
         match stream.try_send(text) {
             Ok(()) => empty_response(StatusCode::ACCEPTED),

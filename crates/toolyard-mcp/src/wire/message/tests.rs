@@ -10,8 +10,13 @@ fn show(text: &str) -> String {
             let (params, meta) = (params.to_json(), meta.to_json());
             format!("request {id:?} {method} {} {}", params.as_text(), meta.as_text())
         }
-        Ok(RpcMessage::Notification { method, params }) => {
-            format!("notification {method} {}", params.to_json().as_text())
+        Ok(RpcMessage::Notification { method, body }) => {
+            let envelope = if body.envelope.is_empty() {
+                String::new()
+            } else {
+                format!(" {}", body.envelope.to_json().as_text())
+            };
+            format!("notification {method} {}{envelope}", body.params.to_json().as_text())
         }
         Ok(RpcMessage::Response { id, answer: Ok(result) }) => format!("result {id:?} {}", result.as_text()),
         Ok(RpcMessage::Response { id, answer: Err(error) }) => {
@@ -138,7 +143,11 @@ proptest! {
             let expect = RpcMessage::Request { id, method: method.clone(), params: params.clone(), meta };
             prop_assert_eq!(read, Ok(expect));
             let read = RpcMessage::parse(notification(&method, &params));
-            prop_assert_eq!(read, Ok(RpcMessage::Notification { method, params }));
+            prop_assert_eq!(read, Ok(RpcMessage::Notification { method: method.clone(), body: params.clone().into() }));
+            let envelope = Object::new().with(&format!("x{key}"), Json::string(&text));
+            let body = NotificationBody { params, envelope };
+            let read = RpcMessage::parse(notification_with(&method, &body));
+            prop_assert_eq!(read, Ok(RpcMessage::Notification { method, body }));
         }
     }
 

@@ -1,5 +1,5 @@
 use serde_json::json;
-use toolyard_core::Json;
+use toolyard_core::{ClientIdentity, Json, OwnCatalog};
 
 use super::*;
 
@@ -246,4 +246,54 @@ fn acceptance_applies_to_other_gateways() {
     here.merge_acceptances(&handler, &record(&late));
     here.review(&handler, catalog("t=new u=newer v=new"));
     assert_eq!(change_list(&here.pending(&handler)), "");
+}
+
+/// The same catalog with other tools for single clients.
+fn with_own(catalog: Arc<Catalog>, own: &[&str]) -> Arc<Catalog> {
+    let client = |(number, tools): (usize, &&str)| OwnCatalog {
+        client: ClientIdentity::Session(number.to_string().into()),
+        tools: Some(self::catalog(tools).tools.clone()),
+        prompts: None,
+        resources: None,
+        templates: None,
+    };
+    Arc::new(Catalog { own: own.iter().enumerate().map(client).collect(), ..(*catalog).clone() })
+}
+
+/// Checks the tools that single clients see after these steps, and the reported changes of the last one.
+#[track_caller]
+fn check_own(
+    pin: &str,
+    steps: &[Arc<Catalog>],
+    accepted: Option<&str>,
+    expect: &str,
+    reported_changes: &str,
+) {
+    let handler = handler(pin);
+    let mut definitions = ToolDefinitions::default();
+    let reviews: Vec<_> = steps.iter().map(|offered| definitions.review(&handler, offered.clone())).collect();
+    let mut last = reviews.into_iter().last().unwrap();
+    assert_eq!(change_list(&last.reported_changes), reported_changes, "{pin}");
+    if accepted.is_some() {
+        definitions.accept(&handler, accepted, None).unwrap();
+        let again = Arc::new(Catalog::clone(steps.last().unwrap()));
+        last = definitions.review(&handler, again);
+    }
+    let own = last.catalog.own.iter().map(|own| {
+        let tools = own.tools.clone().unwrap();
+        tool_list(&Catalog { tools, ..Catalog::default() })
+    });
+    assert_eq!(own.collect::<Vec<_>>().join(" | "), expect, "{pin}");
+    assert_eq!(tool_list(&last.catalog), tool_list(steps.last().unwrap()), "{pin}");
+}
+
+#[test]
+fn tools_of_single_clients_are_pinned() {
+    let first = catalog("a=1");
+    let two = || with_own(catalog("a=1"), &["a=1 b=1", "a=2"]);
+    check_own("warn", &[first.clone(), two()], None, "a=1 b=1 | a=2", "");
+    check_own("hold", &[first.clone(), two()], None, "a=1 | a=1", "+b:Nothing");
+    check_own("hold", &[first.clone(), two()], Some("b"), "a=1 b=1 | a=1", "+b:Nothing");
+    let changed = with_own(catalog("a=1"), &["b=2"]);
+    check_own("warn", &[first, two(), changed], None, "b=2", "b:New");
 }

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 use toolyard_core::{ErrorCode, Object};
 use toolyard_mcp::server::owner_of_request;
-use toolyard_net::body::{BodyReadError, read_with_budget};
+use toolyard_net::body::{BodyReadError, read_request};
 
 use super::{ProblemDetails, RestState};
 
@@ -71,7 +71,7 @@ async fn read(request: Request, rest: &RestState, limit: usize) -> Result<(Parts
     }
     let owner = || owner_of_request(&parts);
     let budget = || owner().map_or_else(|| rest.budget.clone(), |owner| rest.budget.owned_by(&owner));
-    let read = timeout(rest.body_time, read_with_budget(body, limit, budget)).await;
+    let read = timeout(rest.body_time, read_request(&parts.headers, body, limit, budget)).await;
     let text = read.map_err(|_| ProblemDetails::too_slow())?.map_err(|error| match error {
         BodyReadError::TooLarge(limit) => ProblemDetails::too_large(limit),
         BodyReadError::UsedUp(..) => ProblemDetails::new(ErrorCode::Unavailable, error.to_string()),

@@ -17,6 +17,9 @@ pub struct ProblemDetails {
     title: &'static str,
     status: u16,
     detail: String,
+    /// Why the call failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
     /// Error code: one of [`Code`], or one that only HTTP has.
     code: &'static str,
     /// True if the same request may succeed later.
@@ -47,6 +50,7 @@ impl ProblemDetails {
             title,
             status,
             detail,
+            reason: None,
             code,
             retryable,
             peer: None,
@@ -135,7 +139,8 @@ impl From<ToolError> for ProblemDetails {
         let peer = error.peer().and_then(|peer| RawValue::from_string(peer.as_text().to_owned()).ok());
         let retry_after = error.wait().map(|wait| wait.as_secs() + u64::from(wait.subsec_nanos() > 0));
         let may_have_run = error.may_have_run();
-        Self { peer, retry_after, may_have_run, ..Self::new(error.code(), error.message()) }
+        let reason = error.peer().is_none().then(|| error.reason().to_owned());
+        Self { reason, peer, retry_after, may_have_run, ..Self::new(error.code(), error.message()) }
     }
 }
 

@@ -85,7 +85,7 @@ async fn failed_commit_fails_all_writes_of_its_group() {
     let writer = writer();
     for outcome in write_group(&writer, break_commit).await {
         let error = outcome.unwrap_err();
-        assert_eq!(error.trouble, StoreErrorKind::Unavailable);
+        assert_eq!(error.kind, StoreErrorKind::Unavailable);
         assert!(error.source.to_string().contains("FOREIGN KEY"), "{error:?}");
     }
     assert_eq!(bodies(&writer).await, Vec::<String>::new());

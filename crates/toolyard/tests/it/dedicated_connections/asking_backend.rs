@@ -54,15 +54,22 @@ impl AskingBackend {
         let processes = ProcessTable::new(ProcessSpawner::Direct, max_processes);
         let hour = Duration::from_secs(3600);
         let mut options = ClientOptions {
+            dropped_notices: Arc::default(),
             name: "test".to_owned(),
             version: "1".to_owned(),
             max_message_bytes: 1 << 20,
             max_list_items: 100,
+            max_depth: 512,
             connect_timeout: LIMIT,
             discover_timeout: LIMIT,
             idle_timeout: None,
             era: EraPreference::default(),
-            dedicated: DedicatedOptions { sharing: SharingMode::Automatic, limit: 8, idle_timeout: hour },
+            dedicated: DedicatedOptions {
+                sharing: SharingMode::Automatic,
+                limit: 8,
+                idle_timeout: hour,
+                max_list_bytes: 1 << 20,
+            },
             probe: None,
             budget: toolyard_net::budget::ByteBudget::default(),
             secrets: SecretRedactor::default(),
@@ -227,10 +234,10 @@ impl Client for AnsweringClient {
     }
 
     fn notify(&self, notice: ClientNotification) {
-        let (ClientNotification::Progress(params)
-        | ClientNotification::Log(params)
-        | ClientNotification::Other { params, .. }) = notice;
-        self.seen.lock().unwrap().notices.push(params.to_json().as_text().to_owned());
+        let (ClientNotification::Progress(body)
+        | ClientNotification::Log(body)
+        | ClientNotification::Other { body, .. }) = notice;
+        self.seen.lock().unwrap().notices.push(body.params.to_json().as_text().to_owned());
     }
 
     fn ask(&self, ask: InputRequest) -> BoxFuture<'_, Result<Json, InputRequestError>> {

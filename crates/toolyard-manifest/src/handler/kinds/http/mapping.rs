@@ -10,9 +10,9 @@ const MAX_OPERATORS: usize = 200;
 
 /// A JMESPath expression that compiles.
 #[derive(Clone)]
-pub struct JmesPathMapping(pub(crate) jmespath::Expression<'static>);
+pub struct JmesPathExpression(pub(crate) jmespath::Expression<'static>);
 
-impl JmesPathMapping {
+impl JmesPathExpression {
     /// The compiled expression.
     #[must_use]
     pub const fn expression(&self) -> &jmespath::Expression<'static> {
@@ -20,20 +20,20 @@ impl JmesPathMapping {
     }
 }
 
-impl PartialEq for JmesPathMapping {
+impl PartialEq for JmesPathExpression {
     fn eq(&self, other: &Self) -> bool {
         self.0.as_str() == other.0.as_str()
     }
 }
 
-impl fmt::Debug for JmesPathMapping {
+impl fmt::Debug for JmesPathExpression {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "JmesPathMapping({})", self.0.as_str())
+        write!(f, "JmesPathExpression({})", self.0.as_str())
     }
 }
 
 /// Reads an expression.
-pub(super) fn read(cursor: ValueCursor<'_>) -> Option<JmesPathMapping> {
+pub(super) fn read(cursor: ValueCursor<'_>) -> Option<JmesPathExpression> {
     let text = cursor.literal_text()?;
     if text.bytes().filter(|byte| b"([{!&|.=<>*".contains(byte)).count() > MAX_OPERATORS {
         let problem = cursor.problem("this expression is too long");
@@ -43,7 +43,7 @@ pub(super) fn read(cursor: ValueCursor<'_>) -> Option<JmesPathMapping> {
         return None;
     }
     match jmespath::compile(text) {
-        Ok(expression) => Some(JmesPathMapping(expression)),
+        Ok(expression) => Some(JmesPathExpression(expression)),
         Err(error) => {
             let problem = cursor.problem(format!("this is not JMESPath: {}", error.reason));
             let at = format!("the error is at character {} of the expression", error.offset + 1);

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use toolyard_core::{Client, ClientNotification, Object};
+use toolyard_core::{Client, ClientNotification, NotificationBody};
 
 use crate::client::transport::progress_request;
 
@@ -25,10 +25,10 @@ impl ProgressRoutes {
     }
 
     /// Forwards progress to the client of its request. Progress of an unknown request is dropped.
-    pub(super) fn forward_progress(&self, params: Object) {
-        let client = progress_request(&params).and_then(|id| self.lock().get(&id).cloned());
+    pub(super) fn forward_progress(&self, body: NotificationBody) {
+        let client = progress_request(&body.params).and_then(|id| self.lock().get(&id).cloned());
         if let Some(client) = client {
-            client.notify(ClientNotification::Progress(params));
+            client.notify(ClientNotification::Progress(body));
         }
     }
 

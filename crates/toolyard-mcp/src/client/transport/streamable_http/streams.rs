@@ -6,13 +6,15 @@ use http::{HeaderMap, Method, StatusCode};
 use hyper::body::Incoming;
 use tokio::sync::Notify;
 use tokio::time::sleep;
-use toolyard_core::{Client, ClientNotification, Object};
+use toolyard_core::{Client, NotificationBody, Object};
 use toolyard_net::budget::ByteBudget;
 
 use super::{HttpResponseBody, HttpTransport, match_response};
 use crate::client::convert::is_transient;
 use crate::client::transport::events::{SseEventReader, StreamPosition};
-use crate::client::transport::{ConnectionSignals, OutgoingRequest, TransportError, UpstreamResult};
+use crate::client::transport::{
+    ConnectionSignals, OutgoingRequest, TransportError, UpstreamResult, client_notification,
+};
 use crate::wire::{RequestId, RpcMessage, method};
 
 /// Maximum number of attempts to resume a stream. The delay doubles after each.
@@ -55,24 +57,27 @@ impl HttpTransport {
                 RpcMessage::Request { id, method, params, .. } => {
                     self.handle_request(None, id, &method, params).await
                 }
-                RpcMessage::Notification { method, params } if method == method::CANCELLED => {
-                    self.server_requests.handle_cancellation(&params);
-                }
-                RpcMessage::Notification { method, params } if method == method::LOG => {
-                    self.server_requests.forward_log(params);
-                }
-                RpcMessage::Notification { method, params } if method == method::ELICIT_COMPLETE => {
-                    self.server_requests.url_elicitations.complete(params);
-                }
-                RpcMessage::Notification { method, params } if method == method::PROGRESS => {
-                    self.progress_routes.forward_progress(params);
-                }
                 // The server ends the stream on purpose.
                 RpcMessage::Response { .. } => return Ok(()),
-                RpcMessage::Notification { method, params } => signals.handle_notification(&method, &params),
+                RpcMessage::Notification { method, body } => {
+                    self.handle_server_notification(&method, body, signals);
+                }
             }
         }
         Ok(())
+    }
+
+    /// Handles a notification that belongs to no request.
+    fn handle_server_notification(&self, method: &str, body: NotificationBody, signals: &ConnectionSignals) {
+        match method {
+            method::PROGRESS => self.progress_routes.forward_progress(body),
+            method::CANCELLED => self.server_requests.handle_cancellation(&body.params),
+            method::ELICIT_COMPLETE => self.server_requests.url_elicitations.complete(body),
+            method => match client_notification(method, body) {
+                Ok(notice) => self.server_requests.forward_notice(notice),
+                Err(body) => signals.handle_notification(method, &body.params),
+            },
+        }
     }
 
     /// Reads the stream of a request until its answer, and resumes it when it is interrupted.
@@ -109,9 +114,7 @@ impl HttpTransport {
     ) -> Result<Option<UpstreamResult>, TransportError> {
         while let Some(message) = events.next_message().await? {
             match message {
-                RpcMessage::Notification { method, params } => {
-                    self.handle_notification(&method, params, client)
-                }
+                RpcMessage::Notification { method, body } => self.handle_notification(&method, body, client),
                 RpcMessage::Request { id: server_id, method, params, .. } => {
                     self.handle_request(Some(id), server_id, &method, params).await;
                 }
@@ -122,14 +125,18 @@ impl HttpTransport {
     }
 
     /// Handles a notification on the stream of a request.
-    fn handle_notification(&self, method: &str, params: Object, client: &dyn Client) {
+    fn handle_notification(&self, method: &str, body: NotificationBody, client: &dyn Client) {
         match method {
-            method::PROGRESS => self.progress_routes.forward_progress(params),
-            method::LOG => client.notify(ClientNotification::Log(params)),
-            method::CANCELLED => self.server_requests.handle_cancellation(&params),
-            method::ELICIT_COMPLETE => self.server_requests.url_elicitations.complete(params),
-            method if method::OWN_NOTIFICATIONS.contains(&method) => {}
-            method => client.notify(ClientNotification::Other { method: method.into(), params }),
+            method::PROGRESS => self.progress_routes.forward_progress(body),
+            method::CANCELLED => self.server_requests.handle_cancellation(&body.params),
+            method::ELICIT_COMPLETE => self.server_requests.url_elicitations.complete(body),
+            // Some servers announce what a call has changed on the stream of the call.
+            method if method::is_change(method) => self.signals.handle_notification(method, &body.params),
+            method => {
+                if let Ok(notice) = client_notification(method, body) {
+                    client.notify(notice);
+                }
+            }
         }
     }
 

@@ -4,7 +4,7 @@ use toolyard_core::Object;
 use super::*;
 
 fn progress(number: i64) -> ClientNotification {
-    ClientNotification::Progress(Object::new().with("progress", Json::integer(number)))
+    ClientNotification::Progress(Object::new().with("progress", Json::integer(number)).into())
 }
 
 fn modern(meta: &Object, messages: mpsc::Sender<Bytes>) -> Arc<RequestClient> {

@@ -1,4 +1,4 @@
-//! Forwards requests for a suspended call or a task to the gateway that has it: a load balancer sends requests to any.
+//! Relays requests for a suspended call or a task to the gateway that has it: a load balancer sends requests to any.
 
 use std::time::Duration;
 
@@ -20,8 +20,8 @@ use crate::server::transport::reply::error_response;
 use crate::server::{McpFrontend, call};
 use crate::wire::{RequestId, RpcError, method};
 
-/// Marks a request that another gateway has forwarded. It is not forwarded again, whatever its address says.
-const FORWARDED: HeaderName = HeaderName::from_static("toolyard-forwarded");
+/// Marks a request that another gateway has relayed. It is not relayed again, whatever its address says.
+const RELAYED: HeaderName = HeaderName::from_static("toolyard-forwarded");
 
 /// Maximum time until the other gateway starts its response: a silent call starts a stream after 15 s.
 const STREAM_HEAD_TIMEOUT: Duration = Duration::from_secs(25);
@@ -29,7 +29,7 @@ const STREAM_HEAD_TIMEOUT: Duration = Duration::from_secs(25);
 /// Maximum time until the answer if the client accepts no stream.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Headers that are not forwarded: hop-by-hop headers (RFC 9110, 7.6.1), the addressed host, and the origin, which was
+/// Headers that are not relayed: hop-by-hop headers (RFC 9110, 7.6.1), the addressed host, and the origin, which was
 /// checked on arrival.
 const DROPPED_HEADERS: [HeaderName; 8] = [
     header::HOST,
@@ -68,9 +68,9 @@ impl McpFrontend {
     }
 }
 
-/// True if another gateway has forwarded the request.
-pub(in crate::server) fn is_forwarded(headers: &HeaderMap) -> bool {
-    headers.contains_key(FORWARDED)
+/// True if another gateway has relayed the request.
+pub(in crate::server) fn is_relayed(headers: &HeaderMap) -> bool {
+    headers.contains_key(RELAYED)
 }
 
 /// Sends a message to another gateway with the headers of the client.
@@ -84,7 +84,7 @@ pub(super) async fn send_to_gateway(
     for (name, value) in parts.headers.iter().filter(|(name, _)| !DROPPED_HEADERS.contains(name)) {
         request = request.header(name, value);
     }
-    let request = request.header(FORWARDED, "1").body(Full::new(message));
+    let request = request.header(RELAYED, "1").body(Full::new(message));
     let time = if accepts_stream(&parts.headers) { STREAM_HEAD_TIMEOUT } else { ANSWER_TIMEOUT };
     match timeout(time, client.send(request.map_err(|error| error.to_string())?)).await {
         Ok(sent) => sent.map_err(|error| error.to_string()),
@@ -92,9 +92,9 @@ pub(super) async fn send_to_gateway(
     }
 }
 
-/// Forwards a request and returns the response of the other gateway as it streams in. Dropping the response cancels the
+/// Relays a request and returns the response of the other gateway as it streams in. Dropping the response cancels the
 /// request there.
-pub(in crate::server) async fn forward(
+pub(in crate::server) async fn relay_request(
     client: &HttpClient,
     address: &str,
     parts: &Parts,
@@ -112,7 +112,7 @@ pub(in crate::server) async fn forward(
             tracing::warn!(
                 gateway = address,
                 error,
-                "failed to forward a request to the gateway that holds its call"
+                "failed to relay a request to the gateway that holds its call"
             );
             let error =
                 ToolError::new(ErrorCode::Unavailable, "The gateway that has this call cannot be reached");

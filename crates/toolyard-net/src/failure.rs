@@ -1,0 +1,139 @@
+//! Reasons of failed connections, for callers. They name no address, host or certificate.
+
+use std::error::Error;
+use std::io::{self, ErrorKind};
+
+use rustls::{AlertDescription, CertificateError};
+
+use crate::egress::ResolveError;
+use crate::tls_verifier::SelfSigned;
+
+/// Returns the reason of a failed connection, if it is among the causes of the error.
+#[must_use]
+pub fn connection_reason(error: &(dyn Error + 'static)) -> Option<&'static str> {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(reason) = reason_of(error) {
+            return Some(reason);
+        }
+        cause = error.source();
+    }
+    None
+}
+
+fn reason_of(error: &(dyn Error + 'static)) -> Option<&'static str> {
+    if let Some(ResolveError::NameLookup(error)) = error.downcast_ref() {
+        return Some(lookup_reason(error));
+    }
+    if let Some(error) = error.downcast_ref::<rustls::Error>() {
+        return Some(tls_reason(error));
+    }
+    if let Some(error) = error.downcast_ref::<hyper::Error>() {
+        return http_reason(error);
+    }
+    let error: &io::Error = error.downcast_ref()?;
+    // The wrapped error is not among the causes: `source` skips it.
+    let wrapped = error.get_ref().and_then(|wrapped| connection_reason(wrapped));
+    wrapped.or_else(|| io_reason(error.kind()))
+}
+
+/// Returns the reason of a failed lookup. Only the text of the system's error tells them apart.
+fn lookup_reason(error: &io::Error) -> &'static str {
+    match error.to_string().contains("Temporary failure") {
+        true => "DNS: temporary failure",
+        false => "DNS: no such host",
+    }
+}
+
+fn http_reason(error: &hyper::Error) -> Option<&'static str> {
+    if error.is_incomplete_message() {
+        Some("connection closed")
+    } else if error.is_parse() {
+        Some("the response is not HTTP")
+    } else {
+        None
+    }
+}
+
+const fn io_reason(kind: ErrorKind) -> Option<&'static str> {
+    match kind {
+        ErrorKind::ConnectionRefused => Some("connection refused"),
+        ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted => Some("connection reset"),
+        ErrorKind::BrokenPipe | ErrorKind::UnexpectedEof | ErrorKind::NotConnected => {
+            Some("connection closed")
+        }
+        ErrorKind::TimedOut => Some("connecting timed out"),
+        ErrorKind::HostUnreachable => Some("host unreachable"),
+        ErrorKind::NetworkUnreachable | ErrorKind::NetworkDown => Some("network unreachable"),
+        _ => None,
+    }
+}
+
+fn tls_reason(error: &rustls::Error) -> &'static str {
+    match error {
+        rustls::Error::InvalidCertificate(error) => certificate_reason(error),
+        rustls::Error::InvalidMessage(_) => "TLS: the server does not speak TLS",
+        rustls::Error::PeerIncompatible(_)
+        | rustls::Error::AlertReceived(AlertDescription::ProtocolVersion) => {
+            "TLS: no common version or cipher"
+        }
+        rustls::Error::AlertReceived(_) => "TLS: the server refused the handshake",
+        _ => "TLS: the handshake failed",
+    }
+}
+
+fn certificate_reason(error: &CertificateError) -> &'static str {
+    match error {
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => "TLS: expired certificate",
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "TLS: certificate that is not valid yet"
+        }
+        CertificateError::Revoked => "TLS: revoked certificate",
+        CertificateError::UnknownIssuer => "TLS: certificate of an unknown issuer",
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            "TLS: certificate of another host"
+        }
+        CertificateError::Other(other) if other.0.is::<SelfSigned>() => "TLS: self-signed certificate",
+        _ => "TLS: invalid certificate",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use rustls::OtherError;
+
+    use super::*;
+
+    /// An error with a cause.
+    #[derive(Debug, thiserror::Error)]
+    #[error("at 10.0.0.1")]
+    struct Outer(#[source] io::Error);
+
+    #[test]
+    fn reasons_name_the_fault_alone() {
+        let tls = |error: rustls::Error| io::Error::new(ErrorKind::InvalidData, error);
+        let certificate = |error| tls(rustls::Error::InvalidCertificate(error));
+        let lookup = |text: &'static str| io::Error::other(ResolveError::NameLookup(io::Error::other(text)));
+        let cases = [
+            (io::Error::from(ErrorKind::ConnectionRefused), Some("connection refused")),
+            (io::Error::new(ErrorKind::ConnectionReset, "by 10.0.0.1"), Some("connection reset")),
+            (io::Error::from(ErrorKind::HostUnreachable), Some("host unreachable")),
+            (io::Error::other("secret"), None),
+            (lookup("Name or service not known"), Some("DNS: no such host")),
+            (lookup("Temporary failure in name resolution"), Some("DNS: temporary failure")),
+            (certificate(CertificateError::UnknownIssuer), Some("TLS: certificate of an unknown issuer")),
+            (certificate(CertificateError::NotValidForName), Some("TLS: certificate of another host")),
+            (
+                certificate(CertificateError::Other(OtherError(Arc::new(SelfSigned)))),
+                Some("TLS: self-signed certificate"),
+            ),
+            (tls(rustls::Error::HandshakeNotComplete), Some("TLS: the handshake failed")),
+        ];
+        for (error, expected) in cases {
+            let text = format!("{error:?}");
+            assert_eq!(connection_reason(&Outer(error)), expected, "{text}");
+        }
+    }
+}
