@@ -77,7 +77,7 @@ pub(super) struct ServerEras {
 
 #[derive(Default)]
 struct KnownEras {
-    /// Whether a modern server also speaks the legacy era; `None` before the first handshake.
+    /// True if a modern server also speaks the legacy era; `None` before the first handshake.
     speaks_legacy: Option<bool>,
     targets: HashMap<TargetKey, TargetEra>,
 }

@@ -20,7 +20,7 @@ pub(in crate::client) struct UpstreamConnector {
     pub(super) name: Arc<str>,
     pub(in crate::client) endpoint: ServerEndpoint,
     pub(in crate::client) options: Arc<ClientOptions>,
-    /// What is known about its eras.
+    /// The knowledge about its eras.
     pub(in crate::client) eras: ServerEras,
     /// True if the last connection was of the legacy era. Then `server/discover` is skipped: some servers die of it.
     is_legacy: AtomicBool,
