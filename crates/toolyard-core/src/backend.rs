@@ -178,7 +178,7 @@ pub struct Catalog {
     pub hints: [Option<CacheHint>; 4],
     /// Items of each list that were left out, in the order of [`EntryKind::ALL`].
     pub left_out: [Vec<LeftOutItem>; 4],
-    /// What single clients see instead.
+    /// Lists of single clients that differ.
     pub own: Vec<OwnCatalog>,
 }
 
@@ -191,7 +191,7 @@ pub struct LeftOutItem {
     pub reason: Arc<str>,
 }
 
-/// What a backend offers to a single client, where that differs from its [`Catalog`].
+/// The lists of a backend for a single client, where they differ from its [`Catalog`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct OwnCatalog {
     /// The client.

@@ -144,7 +144,7 @@ pub struct Registry {
     advertised: OnceLock<Option<EncodedListing>>,
     /// Advertised tools for clients that expect objects as results, if they differ, created on first use.
     advertised_objects: OnceLock<Option<EncodedListing>>,
-    /// What single clients see instead, by client.
+    /// Registries of single clients that differ, by client.
     own: HashMap<ClientIdentity, OwnRegistry>,
     /// `true` if this is what a single client sees.
     is_of_one_client: bool,

@@ -12,6 +12,7 @@ It writes every message that it gets to FOLDER/received. Its tools are `pid`, wh
   brief     exits when it has listed its tools
   dying     logs something when `wait` is called, and exits
   wordy     answers `wait` at once, with 100 000 characters
+  vendor    sends a notification of its own, with an unknown member beside the parameters, before it answers `wait`
   late      is of the stateless era, and answers the first question only when the second one has come
 """
 
@@ -71,6 +72,9 @@ def answer(id, method, params):
         case "tools/call", "wait" if MANNER == "dying":
             send({"method": "notifications/message", "params": {"level": "info", "data": "at work"}})
             os._exit(1)
+        case "tools/call", "wait" if MANNER == "vendor":
+            send({"method": "notifications/vendor/news", "params": {"a": 1.0}, "x-trace": [1]})
+            result = text("There was news.")
         case "tools/call", "wait" if MANNER == "wordy":
             result = text("x" * 100_000)
         case "tools/call", "wait":

@@ -1,4 +1,4 @@
-//! What single clients see of handlers whose connections of their own offer something else.
+//! The registries of single clients whose dedicated connections have lists of their own.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -7,7 +7,7 @@ use super::{EncodedListing, EntryKind, HandlerEntry, KindIndex, Registry};
 use crate::backend::{Catalog, OwnCatalog};
 use crate::call::{Caller, ClientIdentity};
 
-/// What one client sees.
+/// The registry of one client.
 #[derive(Default)]
 pub(super) struct OwnRegistry {
     /// The handlers with lists of their own for this client.

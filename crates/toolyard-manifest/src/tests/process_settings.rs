@@ -340,7 +340,7 @@ fn process_with_every_setting() {
             list_page: 16,
             queued_records: 15,
             tools_per_handler: 6,
-            json_depth: 512,
+            json_depth: 600,
             processes: 9,
             lanes_per_handler: 10,
             lane_list_bytes: 3145728,

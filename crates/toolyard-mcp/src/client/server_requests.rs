@@ -158,6 +158,11 @@ impl ServerRequestRouter {
         self.is_dedicated.load(Ordering::Relaxed)
     }
 
+    /// True if the running calls are those of a single client.
+    pub(super) fn serves_one_client(&self) -> bool {
+        self.is_dedicated() || !self.declared.is_empty()
+    }
+
     /// Forwards a notification that names no request: on a dedicated connection to its client, on a shared one to the
     /// client of the only running call. Otherwise it could reach another client; it is dropped and counted.
     pub(super) fn forward_notice(&self, notice: ClientNotification) {

@@ -9,6 +9,7 @@ mod session_errors;
 pub(super) mod sse;
 mod stderr_log;
 pub(super) mod stdio;
+mod stream_flush;
 pub(super) mod streamable_http;
 
 use std::borrow::Cow;
@@ -31,6 +32,7 @@ use toolyard_net::failure::connection_reason;
 use function::FunctionTransport;
 use sse::SseTransport;
 use stdio::StdioTransport;
+use stream_flush::StreamFlush;
 use streamable_http::HttpTransport;
 
 use super::catalog::followed_resources::FollowedResources;
@@ -161,6 +163,8 @@ pub(super) struct ConnectionSignals {
     pub(super) connection_lost: Notify,
     /// Notified when the stream of list changes is open, or known not to exist.
     pub(super) list_stream_opened: Arc<Notify>,
+    /// Order between the stream of server notifications and answers.
+    stream_flush: StreamFlush,
     /// Number of messages received on a stream that all requests share: a server that sends any is alive.
     pub(super) received: AtomicU64,
     /// Number of those that were not responses.

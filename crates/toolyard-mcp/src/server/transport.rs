@@ -4,6 +4,7 @@
 mod answer_store;
 mod batch;
 pub mod duplex;
+mod event_limit;
 pub mod http;
 pub mod refusal;
 pub(super) mod replay;

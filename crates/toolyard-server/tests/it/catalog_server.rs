@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 use toolyard_server::RunningGateway;
 use toolyard_testing::json;
 use toolyard_testing::upstream::{
@@ -35,6 +35,8 @@ pub(crate) struct CatalogServer {
     lists: Arc<Mutex<HashMap<&'static str, String>>>,
     /// Events for all streams of server notifications.
     news: broadcast::Sender<String>,
+    /// Number of these events that were written.
+    written: watch::Sender<usize>,
 }
 
 /// All server capabilities.
@@ -49,6 +51,7 @@ impl CatalogServer {
             capabilities: EVERYTHING,
             lists: Arc::new(Mutex::new(lists.collect())),
             news: broadcast::Sender::new(16),
+            written: watch::Sender::default(),
         }
     }
 
@@ -72,11 +75,19 @@ impl CatalogServer {
         let _nobody = self.news.send(format!("data: {message}\n\n"));
     }
 
+    /// Waits until so many server notifications were written.
+    pub(crate) fn wait_until_written(&self, count: usize) -> impl Future<Output = ()> + Send + 'static {
+        let mut written = self.written.subscribe();
+        async move { drop(written.wait_for(|written| *written >= count).await) }
+    }
+
     /// A stream of server notifications; a modern one begins with the acknowledgement.
     fn news(&self, request: &ReceivedRequest) -> ScriptedReply {
-        let news = stream::unfold(self.news.subscribe(), |mut news| async move {
+        let state = (self.news.subscribe(), false, self.written.clone());
+        let news = stream::unfold(state, |(mut news, is_written, written)| async move {
+            written.send_modify(|written| *written += usize::from(is_written));
             let event = news.recv().await.ok()?;
-            Some((Bytes::from(event), news))
+            Some((Bytes::from(event), (news, true, written)))
         });
         let open = match self.server.era {
             UpstreamEra::Legacy => Bytes::from_static(b": open\n\n"),

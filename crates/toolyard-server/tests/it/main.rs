@@ -29,6 +29,7 @@ mod http_tools;
 mod http_upstreams;
 mod json_values;
 mod keyed_gateway;
+mod large_answers;
 mod legacy_sse;
 mod list_caching;
 mod lists;

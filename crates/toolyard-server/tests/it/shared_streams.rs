@@ -162,3 +162,42 @@ async fn two_calls_get_no_notifications_of_the_server_stream() {
     }
     assert_eq!(dropped(&running).await, "2");
 }
+
+/// A server with a connection for this client alone sends log on its stream of server notifications, and then answers.
+#[tokio::test]
+async fn log_before_the_answer_precedes_it_on_a_dedicated_connection() {
+    const CALLS: usize = 40;
+    let server =
+        CatalogServer::new(UpstreamEra::Legacy, |_: &ReceivedRequest| ScriptedReply::http(500, "", ""));
+    let (news, count) = (server.clone(), Mutex::new(0));
+    let upstream = TestUpstream::start(but(server, move |request| match &*request.method() {
+        "logging/setLevel" => Some(ScriptedReply::result(request, "{}")),
+        "tools/call" => {
+            let mut count = count.lock().unwrap();
+            news.say_text(LOG);
+            news.say_text(VENDOR);
+            // Both connections of the gateway get them: the shared one and that of the client.
+            *count += 4;
+            Some(ScriptedReply::result(request, "{}").after(news.wait_until_written(*count)))
+        }
+        _ => None,
+    }));
+    let running = gateway(&[("h", upstream.address, "")], "").await;
+    upstream.saw(|log| log.count("GET") == 1, |_| ()).await;
+    let session = session_that_elicits(&running).await;
+    for call in 0..CALLS {
+        let client = WireClient::new(running.address(), session.clone()).await;
+        let messages = all_messages(open_call(client).await).await;
+        assert_eq!(messages[..messages.len() - 1], [LOG, VENDOR], "call {call}");
+    }
+    // The notifications on the shared connection belong to no client.
+    assert_eq!(dropped(&running).await, (2 * CALLS).to_string());
+}
+
+/// A session of a client that can be asked, whose calls run on a connection of their own.
+async fn session_that_elicits(running: &RunningGateway) -> ClientMode {
+    let mut client = WireClient::new(running.address(), ClientMode::Bare).await;
+    let params = r#"{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"c","version":"1"}}"#;
+    let response = client.ask("initialize", params).await;
+    ClientMode::Session(response.head.header("mcp-session-id").unwrap().to_owned())
+}

@@ -40,18 +40,18 @@ fn errors_are_json() {
     let call = r#"{"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "forget"}}"#;
     assert_snapshot!(answer(&gateway, call), @r#"
     200 application/json
-    {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"Unknown tool: forget","data":{"code":"tool_not_found","reason":"Unknown tool: forget","retryable":false}}}
+    {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"Unknown tool: forget","data":{"code":"tool_not_found","reason":"no tool of this name","retryable":false}}}
     "#);
     assert_snapshot!(answer(&gateway, r#"{"jsonrpc": "2.0", "id": 3, "method": "memory/list"}"#), @r#"
     200 application/json
     {"jsonrpc":"2.0","id":3,"error":{"code":-32601,"message":"Method not found: memory/list"}}
     "#);
     assert_snapshot!(answer(&gateway, "remember this"), @r#"
-    400 application/json
-    {"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error: expected a value at byte 0"}}
+    200 application/json
+    {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: expected a value at byte 0"}}
     "#);
     assert_snapshot!(answer(&gateway, "[]"), @r#"
-    400 application/json
-    {"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid request: a message is an object"}}
+    200 application/json
+    {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: a message is an object"}}
     "#);
 }

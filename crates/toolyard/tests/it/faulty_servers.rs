@@ -37,7 +37,7 @@ fn call_fails_when_its_server_dies() {
     });
     kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
     let answer = caller.response().unwrap();
-    insta::assert_snapshot!(format!("{} {}", answer.status, answer.body), @r#"200 {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"The connection to the server broke","data":{"code":"unavailable","reason":"The connection to the server broke","retryable":true}}}"#);
+    insta::assert_snapshot!(format!("{} {}", answer.status, answer.body), @r#"200 {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"The connection to the server broke","data":{"code":"unavailable","reason":"process ended by signal 9","retryable":true}}}"#);
 }
 
 /// Checks that the server works.
@@ -114,7 +114,7 @@ fn oversized_response_fails_only_its_call() {
     let before = gateway.text("pid", json!({}));
     let answer = gateway.call("wait", json!({}));
     insta::assert_snapshot!(format!("{} {}", answer.status, answer.body), @r#"
-    200 {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"The server's answer is too large","data":{"code":"execution_failed","reason":"The server's answer is too large","retryable":false}}}
+    200 {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"The server's answer is too large","data":{"code":"execution_failed","reason":"answer larger than 16384 bytes","retryable":false}}}
     "#);
     assert_eq!(gateway.text("pid", json!({})), before);
 }
@@ -129,7 +129,7 @@ fn repeatedly_exiting_server_is_down() {
         let handler = &status["handlers"][0];
         (handler["phase"] == "Unavailable").then(|| handler["lastError"]["message"].clone())
     });
-    assert_eq!(reason, "the connection is lost repeatedly");
+    assert_eq!(reason, "the connection is lost repeatedly: process exited with status 1");
 }
 
 /// Retries are enabled for calls that did not reach the server. This one did: the server was working, although its
@@ -141,7 +141,8 @@ fn call_is_not_retried_after_server_output() {
     handler["retries"] = json!(2);
     let gateway = TestGateway::with_handlers(&[handler]);
     let refused = gateway.call("wait", json!({})).body;
-    assert!(refused.contains(r#""code":"unavailable""#), "{refused}");
+    let data = r#""data":{"code":"unavailable","reason":"process exited with status 1","#;
+    assert!(refused.contains(data), "{refused}");
     let calls = server.received().iter().filter(|message| message["method"] == "tools/call").count();
     assert_eq!(calls, 1);
 }

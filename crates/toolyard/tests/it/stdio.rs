@@ -31,7 +31,11 @@ struct RawClient {
 impl GatewayFiles {
     #[track_caller]
     fn new() -> Self {
-        let server = ScriptedServer::new("there");
+        Self::of(ScriptedServer::new("there"))
+    }
+
+    #[track_caller]
+    fn of(server: ScriptedServer) -> Self {
         let (folder, _) =
             TestGateway::command(&[server.handler()], json!({"timeouts": {"manifestCheck": "10ms"}}));
         Self { server, folder }
@@ -174,4 +178,19 @@ fn manifest_from_standard_input_is_refused() {
         (ended.code, ended.stderr.as_str()),
         (2, "error: cannot read a manifest from standard input: it carries the protocol\n")
     );
+}
+
+/// Notifications that the specification does not have pass from a server to a client, both on standard input and output.
+#[test]
+fn vendor_notification_passes_between_pipes() {
+    let files = GatewayFiles::of(ScriptedServer::with_mode("vendor"));
+    let mut client = files.start();
+    client.request(1, "initialize", toolyard_testing::messages::initialize_params());
+    client.request(2, "tools/call", json!({"name": "wait", "arguments": {}}));
+    let text = client.process.stdout.text();
+    let messages: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let news = messages.iter().position(|message| message["method"] == "notifications/vendor/news");
+    let news = news.unwrap_or_else(|| panic!("no notification in {messages:?}"));
+    assert_eq!((&messages[news]["params"], &messages[news]["x-trace"]), (&json!({"a": 1.0}), &json!([1])));
+    assert_eq!(messages[news + 1]["id"], 2, "{messages:?}");
 }

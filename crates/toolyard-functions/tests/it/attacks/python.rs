@@ -38,7 +38,7 @@ async fn memory_limit_is_reported() {
             "x = []\nfor _ in range(100000): x = [x]\nreturn x",
             "TypeError: the handler's answer is not JSON: maximum recursion",
         ),
-        ("x = []\nfor _ in range(200): x = [x]\nreturn x", "TypeError: the handler's answer is not JSON"),
+        ("x = []\nfor _ in range(200): x = [x]\nreturn x", "[[[["),
         ("return 'x' * 65534", "\"xxx"),
         ("return 'x' * 65535", "OutputTooLarge { limit: 65536 }"),
     ];

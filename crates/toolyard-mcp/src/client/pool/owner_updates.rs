@@ -1,4 +1,4 @@
-//! What a dedicated connection tells its owner: changed lists, and updates of the resources that the owner follows.
+//! Updates of a dedicated connection for its owner: changed lists, and changes of the resources that it follows.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -31,7 +31,7 @@ pub(super) struct OwnerUpdates {
 }
 
 impl OwnerUpdates {
-    /// Prepares a connection for its first call, whose changes are announced only to those who listen by then.
+    /// Prepares a connection for its first call, whose changes are announced only to listeners that are known by then.
     pub(super) async fn prepare(
         &self,
         dedicated: &DedicatedConnection,

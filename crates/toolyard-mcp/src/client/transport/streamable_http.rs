@@ -92,6 +92,9 @@ impl HttpTransport {
         };
         // The request is done: there is nothing to cancel.
         cancel_guard.id = None;
+        if self.server_requests.serves_one_client() {
+            Box::pin(self.signals.stream_flush.wait()).await;
+        }
         answer
     }
 

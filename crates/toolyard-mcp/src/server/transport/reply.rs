@@ -19,6 +19,7 @@ use toolyard_net::body::{self, BodyPieces};
 use toolyard_net::sse;
 
 use super::batch;
+use super::event_limit::EventLimit;
 use super::replay::StreamPurpose;
 use super::streams::{SessionStreams, StreamItem, StreamReader};
 use crate::server::McpAnswer;
@@ -64,10 +65,13 @@ impl HttpReply {
 ///
 /// Until there is a stream, a client that disconnects cancels its request: it has no event to resume from, so that it
 /// could never get the answer.
+///
+/// A client that reads events of limited size gets a stream late, so that a large answer is plain JSON.
 pub(super) async fn respond(
     mut answer: PendingReply,
     messages: Option<mpsc::Receiver<Bytes>>,
     session: Option<Arc<LegacySession>>,
+    limit: EventLimit,
 ) -> Response {
     let Some(mut messages) = messages else { return json_reply(answer.await) };
     let is_primed = session.as_ref().is_some_and(|session| session.streams.is_primed());
@@ -82,19 +86,21 @@ pub(super) async fn respond(
             Err(_) => return json_reply(reply),
         },
         Some(message) = messages.recv() => Some(message),
-        () = tokio::time::sleep(if is_primed { STREAM_AFTER } else { KEEP_ALIVE_AFTER }) => None,
+        () = tokio::time::sleep(if is_primed && !limit.exists() { STREAM_AFTER } else { KEEP_ALIVE_AFTER }) => None,
     };
     let opening = (first.is_none() && !is_primed).then(|| vec![sse::KEEP_ALIVE]);
     let opening = stream::iter(opening);
     match session {
-        Some(session) => event_stream(opening.chain(resumable_stream(&session, first, messages, answer))),
+        Some(session) => {
+            event_stream(opening.chain(resumable_stream(&session, first, messages, answer, limit)))
+        }
         None => {
             // The client sets the pace of the stream, but must not delay the call. The call ends when the client
             // disconnects, which drops this.
             let mut work = JoinSet::new();
             work.spawn(answer);
             let answer = async move { work.join_next().await?.ok()? }.boxed();
-            let items = reply_items(first, messages, answer).map(StreamItem::into_pieces);
+            let items = reply_items(first, messages, answer, limit).map(StreamItem::into_pieces);
             event_stream(opening.chain(items.map(sse::message_event)))
         }
     }
@@ -106,9 +112,10 @@ fn resumable_stream(
     first: Option<Bytes>,
     messages: mpsc::Receiver<Bytes>,
     answer: PendingReply,
+    limit: EventLimit,
 ) -> StreamReader {
     let (sender, reply) = oneshot::channel();
-    let source = reply_items(first, messages, async { reply.await.ok()? }.boxed());
+    let source = reply_items(first, messages, async { reply.await.ok()? }.boxed(), limit);
     SessionStreams::start(session, StreamPurpose::Call, source.boxed(), |mut stream| async move {
         tokio::select! {
             biased;
@@ -120,15 +127,17 @@ fn resumable_stream(
     })
 }
 
-/// Returns all messages of a request: those before the answer, then the answer.
+/// Returns all messages of a request that the client reads: those before the answer, then the answer.
 fn reply_items(
     first: Option<Bytes>,
     messages: mpsc::Receiver<Bytes>,
     answer: PendingReply,
+    limit: EventLimit,
 ) -> impl Stream<Item = StreamItem> + Send {
     let rest = ReplyStream { answer, responses: None, messages };
-    stream::iter(first.map(|message| StreamItem::Message(vec![message])))
-        .chain(stream::unfold(rest, ReplyStream::next))
+    let items = stream::iter(first.map(|message| StreamItem::Message(vec![message])))
+        .chain(stream::unfold(rest, ReplyStream::next));
+    items.filter_map(move |item| std::future::ready(item.fit(limit)))
 }
 
 /// Returns a plain JSON response. A cancelled request has an empty one.

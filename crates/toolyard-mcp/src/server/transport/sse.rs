@@ -21,6 +21,7 @@ use toolyard_net::{guard, sse};
 
 use super::batch;
 use super::duplex::{self, InboundMessage, MessageSink, MessageSource};
+use super::event_limit::EventLimit;
 use super::http::{HttpOptions, caller_of, is_json, principal_of, session_not_found, stopping_error};
 use super::refusal::refuse_without_id;
 use super::reply::{self, empty_response, error_response};
@@ -151,7 +152,7 @@ async fn open_stream(State(endpoint): State<Arc<SseFrontend>>, request: http::Re
         endpoint.frontend.clone(),
         registered.caller.clone(),
         source,
-        EventSink(outbound),
+        EventSink { messages: outbound, limit: EventLimit::of(&parts.headers) },
         MAX_REQUESTS,
         // The listener ends the stream, which cancels running requests.
         Duration::MAX,
@@ -258,10 +259,16 @@ impl MessageSource for PostedMessages {
 }
 
 /// The queue of the stream of events.
-struct EventSink(mpsc::Sender<Vec<Bytes>>);
+struct EventSink {
+    messages: mpsc::Sender<Vec<Bytes>>,
+    limit: EventLimit,
+}
 
 impl MessageSink for EventSink {
     async fn send(&mut self, message: &[Bytes]) -> io::Result<()> {
-        self.0.send(message.to_vec()).await.map_err(io::Error::other)
+        match self.limit.fit(message.to_vec()) {
+            Some(message) => self.messages.send(message).await.map_err(io::Error::other),
+            None => Ok(()),
+        }
     }
 }

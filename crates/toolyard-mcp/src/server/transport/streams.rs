@@ -20,6 +20,7 @@ use toolyard_net::budget::ByteBudget;
 use toolyard_net::sse;
 
 use super::answer_store::AnswerStore;
+use super::event_limit::EventLimit;
 use super::replay::{EventId, ReplayBuffer, StreamPurpose};
 use crate::server::session::LegacySession;
 
@@ -36,6 +37,14 @@ pub(super) enum StreamItem {
 }
 
 impl StreamItem {
+    /// Returns the item within the limit of the client, if it can be.
+    pub(super) fn fit(self, limit: EventLimit) -> Option<Self> {
+        match self {
+            Self::Message(pieces) => limit.fit(pieces).map(Self::Message),
+            Self::Answer(pieces) => limit.fit(pieces).map(Self::Answer),
+        }
+    }
+
     pub(super) fn into_pieces(self) -> Vec<Bytes> {
         match self {
             Self::Message(pieces) | Self::Answer(pieces) => pieces,

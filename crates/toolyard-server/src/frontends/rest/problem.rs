@@ -17,7 +17,7 @@ pub struct ProblemDetails {
     title: &'static str,
     status: u16,
     detail: String,
-    /// Why the call failed.
+    /// Reason of the failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
     /// Error code: one of [`Code`], or one that only HTTP has.

@@ -292,15 +292,15 @@ async fn client_responses_are_passed_unchanged() {
 }
 
 #[tokio::test]
-async fn log_of_dedicated_connection_reaches_its_client() {
+async fn log_reaches_the_client_of_the_only_running_call() {
     let setup = AskingBackend::new(|_| {}).await;
     let (alice, unable) =
         (AnsweringClient::with_all_capabilities("Alice"), Arc::new(AnsweringClient::new("Bob", "{}")));
-    for person in [&alice, &unable] {
-        assert_eq!(setup.text(person, &session("s"), "log", r#"{"data":"dear Alice"}"#).await, "logged");
+    for (person, message) in [(&alice, r#"{"data":"dear Alice"}"#), (&unable, r#"{"data":"dear Bob"}"#)] {
+        assert_eq!(setup.text(person, &session("s"), "log", message).await, "logged");
     }
     assert_eq!(alice.notices(), [r#"{"level":"error","data":"dear Alice"}"#]);
-    assert_eq!(unable.notices(), Vec::<String>::new());
+    assert_eq!(unable.notices(), [r#"{"level":"error","data":"dear Bob"}"#]);
 }
 
 #[tokio::test]

@@ -52,19 +52,24 @@ impl HttpTransport {
         events: &mut SseEventReader,
         signals: &ConnectionSignals,
     ) -> Result<(), TransportError> {
-        while let Some(message) = events.next_message().await? {
+        let mut flushes = signals.stream_flush.reader();
+        loop {
+            let message = tokio::select! {
+                biased;
+                message = events.next_message() => message?,
+                never = flushes.serve() => match never {},
+            };
             match message {
-                RpcMessage::Request { id, method, params, .. } => {
+                Some(RpcMessage::Request { id, method, params, .. }) => {
                     self.handle_request(None, id, &method, params).await
                 }
-                // The server ends the stream on purpose.
-                RpcMessage::Response { .. } => return Ok(()),
-                RpcMessage::Notification { method, body } => {
+                Some(RpcMessage::Notification { method, body }) => {
                     self.handle_server_notification(&method, body, signals);
                 }
+                // The server ends the stream on purpose.
+                Some(RpcMessage::Response { .. }) | None => return Ok(()),
             }
         }
-        Ok(())
     }
 
     /// Handles a notification that belongs to no request.
