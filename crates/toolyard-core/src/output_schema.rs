@@ -102,11 +102,9 @@ fn with_moved_references(schema: &Json) -> Json {
 
 fn move_references(schema: &mut Value) {
     match schema {
-        Value::Object(members) => {
-            // References in a schema with an identifier are relative to that.
-            if !members.get("$id").is_some_and(Value::is_string) {
-                members.iter_mut().for_each(|(keyword, value)| move_in_keyword(keyword, value));
-            }
+        // References in a schema with an identifier are relative to that.
+        Value::Object(members) if !members.get("$id").is_some_and(Value::is_string) => {
+            members.iter_mut().for_each(|(keyword, value)| move_in_keyword(keyword, value));
         }
         Value::Array(items) => items.iter_mut().for_each(move_references),
         _ => {}

@@ -13,13 +13,13 @@ use toolyard_functions::FunctionError;
 #[derive(Debug, Serialize)]
 pub struct ProblemDetails {
     /// Problem type URI.
-    r#type: String,
+    r#type: Box<str>,
     title: &'static str,
     status: u16,
     detail: String,
     /// Reason of the failure.
     #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
+    reason: Option<Box<str>>,
     /// Error code: one of [`Code`], or one that only HTTP has.
     code: &'static str,
     /// True if the same request may succeed later.
@@ -29,7 +29,7 @@ pub struct ProblemDetails {
     peer: Option<Box<RawValue>>,
     /// Seconds until a retry.
     #[serde(skip)]
-    retry_after: Option<u64>,
+    retry_after: Option<u32>,
     /// True if the request may have taken effect anyway.
     #[serde(skip)]
     pub(super) may_have_run: bool,
@@ -46,7 +46,7 @@ impl ProblemDetails {
         let reason = StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
         let title = reason.unwrap_or("Client Closed Request");
         Self {
-            r#type: format!("urn:toolyard:problem:{code}"),
+            r#type: format!("urn:toolyard:problem:{code}").into(),
             title,
             status,
             detail,
@@ -137,9 +137,12 @@ impl From<ToolError> for ProblemDetails {
         let code = error.code().row().wire;
         tracing::debug!(code, error = format_args!("{:#}", error.outline()), "a call failed");
         let peer = error.peer().and_then(|peer| RawValue::from_string(peer.as_text().to_owned()).ok());
-        let retry_after = error.wait().map(|wait| wait.as_secs() + u64::from(wait.subsec_nanos() > 0));
+        let retry_after = error.wait().map(|wait| {
+            let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+            u32::try_from(seconds).unwrap_or(u32::MAX)
+        });
         let may_have_run = error.may_have_run();
-        let reason = error.peer().is_none().then(|| error.reason().to_owned());
+        let reason = error.peer().is_none().then(|| error.reason().into());
         Self { reason, peer, retry_after, may_have_run, ..Self::new(error.code(), error.message()) }
     }
 }
