@@ -5,7 +5,7 @@
 //! 1. `McpBackend::call` counts the use of the server;
 //! 2. `UpstreamRetry::run_attempts` decides after which failures the call is repeated;
 //! 3. `RetrySchedule::run`, in core, pauses between the attempts;
-//! 4. `McpBackend::attempt` chooses the connection, and makes an outcome of the answer;
+//! 4. `McpBackend::attempt` chooses the era and the connection, and makes an outcome of the answer;
 //! 5. `UpstreamConnection::invoke` makes a request of the call, and passes requests of the server to its client;
 //! 6. `ClientTransport::request` chooses the transport, and detects a lost session;
 //! 7. `HttpTransport::request` makes an HTTP request, reads its response, and cancels it when it is dropped;
@@ -15,6 +15,7 @@
 //!
 //! - `pool`: the shared connection and the dedicated ones, and what keeps them open;
 //! - `connection`: one connection, its handshake and its state;
+//! - `eras`: the era of each call, at servers that speak both;
 //! - `transport`: streamable HTTP, HTTP+SSE, standard input and output, hosted functions;
 //! - `server_requests`: requests of a legacy server to clients;
 //! - `catalog`: the lists of a server and their expiry, and followed resources;
@@ -24,6 +25,7 @@
 mod catalog;
 mod connection;
 mod convert;
+mod eras;
 mod pool;
 mod retry;
 mod server_requests;
@@ -54,6 +56,7 @@ use connection::UpstreamConnection;
 use connection::declared_capabilities::DeclaredCapabilities;
 pub use connection::liveness::LivenessProbe;
 use connection::state::{ConnectionState, wait_connected};
+pub use eras::EraPreference;
 use pool::connection_keeper::ConnectionKeeper;
 use pool::connector::UpstreamConnector;
 use pool::dedicated_connection::{ConnectionOwner, DedicatedKey};
@@ -107,6 +110,8 @@ pub struct ClientOptions {
     /// Time without calls after which a server process is stopped. Its tools stay listed, and the next call starts it
     /// again. `None`: it is never stopped.
     pub idle_timeout: Option<Duration>,
+    /// The eras in which the server is spoken to.
+    pub era: EraPreference,
     /// Selection of the tools that are served.
     pub filter: UpstreamToolFilter,
     /// Retries of calls that fail in the transport.
@@ -121,6 +126,12 @@ pub struct ClientOptions {
     pub secrets: SecretRedactor,
     /// Counts notifications of the server that are certain to belong to no single client.
     pub dropped_notices: Arc<AtomicU64>,
+}
+
+/// A dedicated connection and its lease.
+struct LeasedConnection {
+    lease: ConnectionLease,
+    connection: Arc<UpstreamConnection>,
 }
 
 /// An upstream MCP server as a backend.
@@ -191,46 +202,61 @@ impl McpBackend {
         }
     }
 
-    /// Makes one attempt, on a dedicated connection if the call needs one.
+    /// Makes one attempt, in the era and on the connection that the call needs.
     async fn attempt(&self, call: Call) -> Result<Outcome, AttemptError> {
         let shared = wait_connected(&self.state).await?;
-        let leased = match self.lease_own(&call).await? {
-            None => match self.dedicated_key(&call, &shared) {
-                Some(key) => Box::pin(self.lease_dedicated(&key, call.deadline)).await?,
-                None => None,
-            },
-            leased => leased,
+        if let Some(legacy) = self.legacy_key(&call, &shared) {
+            return Box::pin(self.attempt_in_eras(call, shared, legacy)).await;
+        }
+        match self.lease_own(&call).await? {
+            Some(leased) => self.attempt_on(leased, call).await,
+            None => self.attempt_by_default(call, shared).await,
+        }
+    }
+
+    /// Makes one attempt in the era of the shared connection, on a dedicated one if the call needs one.
+    async fn attempt_by_default(
+        &self,
+        call: Call,
+        shared: Arc<UpstreamConnection>,
+    ) -> Result<Outcome, AttemptError> {
+        let leased = match self.dedicated_key(&call, &shared) {
+            Some(key) => Box::pin(self.lease_dedicated(&key, call.deadline)).await?,
+            None => None,
         };
-        let (mut lease, connection) = match leased {
-            Some((lease, dedicated)) => (Some(lease), dedicated),
-            None => (None, shared),
-        };
+        match leased {
+            Some(leased) => self.attempt_on(leased, call).await,
+            None => self.invoke_on(&shared, call).await,
+        }
+    }
+
+    /// Makes one attempt on a dedicated connection.
+    async fn attempt_on(&self, mut leased: LeasedConnection, call: Call) -> Result<Outcome, AttemptError> {
+        let outcome = self.invoke_on(&leased.connection, call).await;
+        // After an error of the transport the server may still be working for this client.
+        leased.lease.is_answered = outcome.as_ref().err().is_none_or(AttemptError::is_from_server);
+        outcome
+    }
+
+    async fn invoke_on(&self, connection: &UpstreamConnection, call: Call) -> Result<Outcome, AttemptError> {
         let levels = convert::message_levels(&call.target);
         let answer = match self.connector.runs_as_task(&call.target) {
             true => Box::pin(connection.invoke_as_task(call)).await,
             false => connection.invoke(target_method(&call.target), call).await.map_err(AttemptError::from),
         };
         let (era, max_depth) = (connection.revision().era(), connection.options.max_depth);
-        let outcome = answer.and_then(|answer| Ok(convert::outcome(answer, era, max_depth, levels)?));
-        if let Some(lease) = &mut lease {
-            // After an error of the transport the server may still be working for this client.
-            lease.is_answered = outcome.as_ref().err().is_none_or(AttemptError::is_from_server);
-        }
-        outcome
+        answer.and_then(|answer| Ok(convert::outcome(answer, era, max_depth, levels)?))
     }
 
     /// Leases the dedicated connection of the caller that alone lists the target of the call; `None` if there is none.
-    async fn lease_own(
-        &self,
-        call: &Call,
-    ) -> Result<Option<(ConnectionLease, Arc<UpstreamConnection>)>, ToolError> {
+    async fn lease_own(&self, call: &Call) -> Result<Option<LeasedConnection>, ToolError> {
         let Some(number) = self.catalog.connection_of(&call.caller, &call.target) else { return Ok(None) };
         Box::pin(async {
             while let Some(lease) =
                 lease_in_time(call.deadline, self.dedicated.lease_numbered(number)).await?
             {
                 if let Some(connection) = lease.connection().await? {
-                    return Ok(Some((lease, connection)));
+                    return Ok(Some(LeasedConnection { lease, connection }));
                 }
             }
             Ok(None)
@@ -254,7 +280,7 @@ impl McpBackend {
         };
         let is_per_client = self.sharing == SharingMode::Client;
         let is_dedicated = if is_per_client { shared.has_state() } else { !declared.is_empty() };
-        is_dedicated.then_some(DedicatedKey { owner, declared })
+        is_dedicated.then_some(DedicatedKey { owner, declared, era: None })
     }
 
     /// Leases a dedicated connection; `None` if there is none and the shared one will do.
@@ -262,22 +288,26 @@ impl McpBackend {
         &self,
         key: &DedicatedKey,
         deadline: Option<Instant>,
-    ) -> Result<Option<(ConnectionLease, Arc<UpstreamConnection>)>, ToolError> {
+    ) -> Result<Option<LeasedConnection>, ToolError> {
+        let lacks_era = || key.era.is_some() && !self.connector.eras.may_speak_legacy();
         loop {
             // Wait for a free one: on the shared connection the server could not send requests to the client.
             let Some(lease) = lease_in_time(deadline, self.dedicated.lease(key)).await? else {
                 return Ok(None);
             };
             if self.sharing == SharingMode::Client {
-                match lease.connection().await? {
-                    Some(connection) => return Ok(Some((lease, connection))),
-                    None => continue,
+                match lease.connection().await {
+                    Ok(Some(connection)) => return Ok(Some(LeasedConnection { lease, connection })),
+                    Ok(None) => continue,
+                    Err(_) if lacks_era() => return Ok(None),
+                    Err(error) => return Err(error),
                 }
             }
             // Prefer the shared connection to an endless wait.
             match timeout(DEDICATED_WAIT, lease.connection()).await {
-                Ok(Ok(Some(connection))) => return Ok(Some((lease, connection))),
+                Ok(Ok(Some(connection))) => return Ok(Some(LeasedConnection { lease, connection })),
                 Ok(Ok(None)) => {}
+                Ok(Err(_)) if lacks_era() => return Ok(None),
                 Ok(Err(_)) | Err(_) => {
                     self.dedicated.pause_opening();
                     self.warn_once("could not open a dedicated connection");

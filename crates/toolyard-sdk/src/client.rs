@@ -11,7 +11,7 @@ use toolyard_core::{
     ClientNotification, Json, JsonError, Object, Outcome, SecretRedactor, ToolError,
 };
 use toolyard_mcp::client::{
-    ClientOptions, DedicatedOptions, HttpEndpoint, McpBackend, ServerEndpoint, UpstreamRetry,
+    ClientOptions, DedicatedOptions, EraPreference, HttpEndpoint, McpBackend, ServerEndpoint, UpstreamRetry,
     UpstreamToolFilter,
 };
 use toolyard_net::client::HttpClient;
@@ -183,6 +183,7 @@ impl Client {
             connect_timeout: Duration::from_secs(30),
             discover_timeout: Duration::from_secs(10),
             idle_timeout: None,
+            era: EraPreference::default(),
             filter: UpstreamToolFilter::default(),
             retry: UpstreamRetry::never(),
             dedicated: DedicatedOptions::SHARED,

@@ -100,8 +100,14 @@ pub fn fixture(home: &Path) -> PeerServer {
 /// Starts `guarded.py` on the Python SDK with this transport. The URL has no path.
 #[track_caller]
 pub fn guarded(home: &Path, transport: &str) -> PeerServer {
+    python_server(home, &script("guarded.py"), &[transport])
+}
+
+/// Starts a Python program that prints the URL it serves.
+#[track_caller]
+pub fn python_server(home: &Path, program: &Path, args: &[&str]) -> PeerServer {
     let mut server = command(peer("python/bin/python"), home);
-    let process = RunningProgram::start(server.arg(script("guarded.py")).arg(transport));
+    let process = RunningProgram::start(server.arg(program).args(args));
     let url = process.stdout.wait_for("the URL", |text| text.strip_suffix('\n').map(str::to_owned));
     PeerServer { _process: process, url }
 }

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use toolyard_core::{Backend, BackendPhase, Catalog, SecretRedactor};
 use toolyard_manifest::{FormatError, ProcessSettings};
 use toolyard_mcp::client::{
-    ClientOptions, DedicatedOptions, HttpEndpoint, McpBackend, ServerEndpoint, UpstreamRetry,
+    ClientOptions, DedicatedOptions, EraPreference, HttpEndpoint, McpBackend, ServerEndpoint, UpstreamRetry,
     UpstreamToolFilter,
 };
 use toolyard_net::auth::{HttpAuthScheme, SecretSource, UpstreamCredentials};
@@ -163,6 +163,7 @@ impl RemoteGateway {
             connect_timeout: REQUEST_TIMEOUT,
             discover_timeout: timeouts.era_probe,
             idle_timeout: None,
+            era: EraPreference::default(),
             filter: UpstreamToolFilter::default(),
             retry: UpstreamRetry::never(),
             dedicated: DedicatedOptions::SHARED,

@@ -79,6 +79,7 @@ fn registry_in_yaml() {
                     ],
                 },
                 lane: None,
+                era: None,
                 filter: McpToolFilter {
                     allow: [],
                     block: [],

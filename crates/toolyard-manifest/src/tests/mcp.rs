@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::{SECRET_VALUE, handler, mcp, problems, registry, valid};
 use crate::{
-    AuthScheme, ConnectionSharing, CredentialSource, HandlerKind, McpHandler, McpHttpStyle, McpToolFilter,
-    McpTransport, ProbeSettings, RetryPolicy, SecretString,
+    AuthScheme, ConnectionSharing, CredentialSource, HandlerKind, McpEra, McpHandler, McpHttpStyle,
+    McpToolFilter, McpTransport, ProbeSettings, RetryPolicy, SecretString,
 };
 
 #[test]
@@ -18,7 +18,7 @@ fn transports() {
       expected one of stdio, sse, streamable-http
       hint: did you mean `streamable-http`?
     tools.yaml:10:7: spec.handlers[0].mcpConfig.endpiont: unknown field
-      expected one of transport, endpoint, headers, authType, authToken, authSecretRef, command, args, workDir, env, lane, toolFilter, retryPolicy
+      expected one of transport, endpoint, headers, authType, authToken, authSecretRef, command, args, workDir, env, lane, era, toolFilter, retryPolicy
       hint: did you mean `endpoint`?
     ");
     assert_snapshot!(problems(&mcp("transport: stdio\nendpoint: http://localhost/mcp")), @"
@@ -88,6 +88,7 @@ retryPolicy: {maxAttempts: 3, initialBackoff: 1s, backoffMultiplier: '1.5', maxB
             },
         ),
         lane: None,
+        era: None,
         filter: McpToolFilter {
             allow: [
                 "a",
@@ -348,6 +349,39 @@ fn lanes() {
     assert_snapshot!(problems(&handler("lane: client")), @"
     tools.yaml:9:5: spec.handlers[0].lane: unknown field
       expected one of name, type, mcpConfig, retryPolicy, retries, timeout, prefix, overrides, pin, price, displayName, description, chunk, chunkThreshold, renameArguments
+    ");
+}
+
+#[test]
+fn eras() {
+    let era = |era: &str| mcp(&format!("transport: stdio\ncommand: x\n{era}"));
+    let of = |text: &str| {
+        let HandlerKind::Mcp(mcp) = &valid(text).handlers[0].kind else { panic!() };
+        mcp.era
+    };
+    let cases = [
+        ("", None),
+        ("era: auto", None),
+        ("era: legacy", Some(McpEra::Legacy)),
+        ("era: modern", Some(McpEra::Modern)),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(of(&era(text)), expected, "{text}");
+    }
+    assert_snapshot!(problems(&era("era: modren")), @"
+    tools.yaml:11:12: spec.handlers[0].mcpConfig.era: `modren` is not a known era
+      expected one of auto, legacy, modern
+      hint: did you mean `modern`?
+    ");
+    assert_snapshot!(problems(&handler("era: legacy")), @"
+    tools.yaml:9:5: spec.handlers[0].era: `era` does not belong here
+      hint: it belongs in `mcpConfig`
+    ");
+    let sse = |era: &str| mcp(&format!("transport: sse\nendpoint: http://a/sse\nera: {era}"));
+    assert_eq!(of(&sse("legacy")), Some(McpEra::Legacy));
+    assert_snapshot!(problems(&sse("modern")), @"
+    tools.yaml:11:12: spec.handlers[0].mcpConfig.era: the transport `sse` has no modern era
+      hint: use the transport `streamable-http`, or remove `era`
     ");
 }
 

@@ -52,6 +52,11 @@ pub(super) enum ConnectError {
     InvalidEndpoint,
     #[error("no MCP server found: {0}")]
     NoServerFound(String),
+    #[error("the server does not speak MCP 2026-07-28, which the manifest prescribes: remove `era: modern`")]
+    NotModern,
+    /// Without a session, no request of the server reaches the client of a call.
+    #[error("the server opens no session")]
+    NoSession,
 }
 
 impl ConnectError {
@@ -67,6 +72,8 @@ impl ConnectError {
             Self::WrongTransport(problem) => (*problem).into(),
             Self::InvalidEndpoint => "endpoint event without a URL of the same origin".into(),
             Self::NoServerFound(_) => "no MCP server at the URL".into(),
+            Self::NotModern => "the server does not speak MCP 2026-07-28".into(),
+            Self::NoSession => "the server opens no session".into(),
         }
     }
 
@@ -79,6 +86,21 @@ impl ConnectError {
             Self::Transport(TransportError::Status(status)) => REFUSALS.contains(status),
             Self::WrongTransport(_) => true,
             _ => false,
+        }
+    }
+
+    /// True if a server that is known to work does not speak the era of the attempt.
+    pub(super) fn is_about_era(&self, is_remote: bool) -> bool {
+        match self {
+            Self::Spawn(_) => false,
+            Self::Transport(TransportError::Status(status)) => {
+                status.is_client_error() && !convert::is_transient(*status)
+            }
+            Self::Transport(TransportError::Malformed(_)) => true,
+            // A process may die of the unknown request.
+            Self::Transport(TransportError::Broken(_) | TransportError::Interrupted(_)) => !is_remote,
+            Self::Transport(_) => false,
+            _ => true,
         }
     }
 }
@@ -141,6 +163,12 @@ impl UpstreamConnection {
             ClientTransport::Function(_) => false,
             ClientTransport::Http(_) | ClientTransport::Sse(_) => self.revision.era() == ProtocolEra::Legacy,
         }
+    }
+
+    /// True if requests of the server reach the client of a call: in the legacy era, and over HTTP in a session.
+    pub(super) fn can_send_requests(&self) -> bool {
+        let has_channel = matches!(self.transport, ClientTransport::Stdio(_)) || self.transport.has_session();
+        has_channel && self.revision.era() == ProtocolEra::Legacy
     }
 
     /// Tells the server that the client's roots have changed, if it has requested them.

@@ -59,7 +59,17 @@ impl AttemptError {
 
     /// True if the error is an answer of the server.
     pub(super) fn is_from_server(&self) -> bool {
-        self.error.peer().is_some()
+        self.peer().is_some()
+    }
+
+    /// Returns the error that the server answered with.
+    pub(super) const fn peer(&self) -> Option<&Json> {
+        self.error.peer()
+    }
+
+    /// Changes the error.
+    pub(super) fn map(self, change: impl FnOnce(ToolError) -> ToolError) -> Self {
+        Self { error: change(self.error), ..self }
     }
 }
 

@@ -225,7 +225,7 @@ impl ClientTransport {
     }
 
     /// True if there is a session that the server may lose.
-    fn has_session(&self) -> bool {
+    pub(super) fn has_session(&self) -> bool {
         match self {
             Self::Http(http) => http.has_session(),
             Self::Sse(_) => true,

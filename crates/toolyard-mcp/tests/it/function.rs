@@ -12,8 +12,8 @@ use toolyard_core::{
     ToolError,
 };
 use toolyard_mcp::client::{
-    ClientOptions, DedicatedOptions, LivenessProbe, McpBackend, ServerEndpoint, SharingMode, UpstreamRetry,
-    UpstreamToolFilter,
+    ClientOptions, DedicatedOptions, EraPreference, LivenessProbe, McpBackend, ServerEndpoint, SharingMode,
+    UpstreamRetry, UpstreamToolFilter,
 };
 
 /// The response to a request.
@@ -79,6 +79,7 @@ impl Function {
             connect_timeout: Duration::from_secs(30),
             discover_timeout: Duration::from_secs(1),
             idle_timeout: Some(Duration::from_secs(1)),
+            era: EraPreference::default(),
             filter: UpstreamToolFilter::default(),
             retry: UpstreamRetry { retry: RetrySchedule::never(), attempt_timeout: None },
             dedicated: DedicatedOptions {

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use toolyard_core::{Backend, SecretRedactor};
 use toolyard_manifest::{
-    self as manifest, ConnectionSharing, HandlerConfig, McpHandler, McpHttp, McpHttpStyle, McpToolFilter,
-    McpTransport, ProcessSettings,
+    self as manifest, ConnectionSharing, HandlerConfig, McpEra, McpHandler, McpHttp, McpHttpStyle,
+    McpToolFilter, McpTransport, ProcessSettings,
 };
 use toolyard_mcp::client::{
-    self, ClientOptions, DedicatedOptions, HttpEndpoint, HttpStyle, LivenessProbe, McpBackend,
+    self, ClientOptions, DedicatedOptions, EraPreference, HttpEndpoint, HttpStyle, LivenessProbe, McpBackend,
     ServerEndpoint, SharingMode, UpstreamRetry,
 };
 use toolyard_process::ProgramSpec;
@@ -66,6 +66,11 @@ impl HandlerBuilder {
             Some(ConnectionSharing::Shared) => SharingMode::Shared,
             Some(ConnectionSharing::Client) => SharingMode::Client,
         };
+        let era = match mcp.era {
+            None => EraPreference::Automatic,
+            Some(McpEra::Legacy) => EraPreference::Legacy,
+            Some(McpEra::Modern) => EraPreference::Modern,
+        };
         // Some servers answer no probe while they run a tool, which is no reason to restart them.
         let probe = |probe: manifest::ProbeSettings| LivenessProbe {
             interval: probe.interval.max(handler.timeout),
@@ -73,6 +78,7 @@ impl HandlerBuilder {
         };
         ClientOptions {
             idle_timeout: timeouts.process_idle,
+            era,
             filter: client::UpstreamToolFilter { allow, block },
             // A single attempt has the whole time of the call.
             retry: UpstreamRetry { retry, attempt_timeout: (retry.attempts > 1).then_some(handler.timeout) },
@@ -100,6 +106,7 @@ impl HandlerBuilder {
             connect_timeout: timeouts.connect,
             discover_timeout: timeouts.era_probe,
             idle_timeout: None,
+            era: EraPreference::Automatic,
             filter: client::UpstreamToolFilter::default(),
             retry: UpstreamRetry::never(),
             dedicated: DedicatedOptions::SHARED,

@@ -22,6 +22,9 @@ pub struct McpHandler {
     /// `lane`: the sharing of its connections. Default: clients share one, except for clients that accept server
     /// requests when the server's protocol revision does not relate them to a call.
     pub lane: Option<ConnectionSharing>,
+    /// `era`: the only era in which the server is spoken to. Default (`auto`): the modern era if the server speaks it,
+    /// and the session-based one for calls whose tools may have to ask the client.
+    pub era: Option<McpEra>,
     /// `toolFilter`. Default: all tools.
     pub filter: McpToolFilter,
     /// `retryPolicy` or `retries`: the policy for calls that did not reach the server, or whose connection broke before
@@ -36,6 +39,15 @@ pub enum ConnectionSharing {
     Shared,
     /// A dedicated connection for each client, so that the state of the server belongs to that client.
     Client,
+}
+
+/// The eras of MCP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum McpEra {
+    /// Sessions: the revisions up to 2025-11-25.
+    Legacy,
+    /// Independent requests: the revisions from 2026-07-28.
+    Modern,
 }
 
 /// The transport to an MCP server.
@@ -144,11 +156,11 @@ impl ReadHandler for McpHandler {
             // The problem of the configuration is already reported.
             None => drop(auth::handler_auth(fields, None, "mcpConfig")),
         }
-        fields.reject_misplaced(&["toolFilter"], "it belongs in `mcpConfig`");
+        fields.reject_misplaced(&["toolFilter", "era"], "it belongs in `mcpConfig`");
         let configured = config.as_ref().and_then(|config| config.retry);
         let retry = retry::handler_retry(fields, configured, "mcpConfig");
-        let McpConfig { transport, lane, filter, .. } = config?;
-        Some(Self { transport, lane, filter, retry })
+        let McpConfig { transport, lane, era, filter, .. } = config?;
+        Some(Self { transport, lane, era, filter, retry })
     }
 }
 
@@ -213,6 +225,12 @@ const LANE: KeywordChoice<ConnectionSharing> = KeywordChoice {
     unsupported: &[],
 };
 
+const ERA: KeywordChoice<Option<McpEra>> = KeywordChoice {
+    noun: "era",
+    words: &[("auto", None), ("legacy", Some(McpEra::Legacy)), ("modern", Some(McpEra::Modern))],
+    unsupported: &[],
+};
+
 const STDIO_FIELDS: &[&str] = &["command", "args", "workDir", "env"];
 
 const HTTP_FIELDS: &[&str] = &["endpoint"];
@@ -233,6 +251,7 @@ enum McpTransportType {
 pub(super) struct McpConfig {
     transport: McpTransport,
     lane: Option<ConnectionSharing>,
+    era: Option<McpEra>,
     filter: McpToolFilter,
     retry: Option<RetryPolicy>,
 }
@@ -251,10 +270,22 @@ pub(super) fn config(cursor: ValueCursor<'_>) -> Option<McpConfig> {
         }
     };
     let lane = fields.optional("lane", |cursor| cursor.choice(&LANE));
+    let era = fields.with_default("era", |cursor| era(cursor, transport.as_ref()), None);
     let filter = fields.with_default("toolFilter", filter, McpToolFilter::default());
     let retry = fields.optional("retryPolicy", retry::ReadRetryPolicy::read);
     fields.finish();
-    Some(McpConfig { transport: transport?, lane, filter, retry })
+    Some(McpConfig { transport: transport?, lane, era, filter, retry })
+}
+
+/// Reads the era. HTTP+SSE exists in one of them only.
+fn era(cursor: ValueCursor<'_>, transport: Option<&McpTransport>) -> Option<Option<McpEra>> {
+    let era = cursor.clone().choice(&ERA)?;
+    let is_sse = matches!(transport, Some(McpTransport::Http(McpHttp { style: McpHttpStyle::Sse, .. })));
+    if is_sse && era == Some(McpEra::Modern) {
+        let problem = cursor.problem("the transport `sse` has no modern era");
+        cursor.report(problem.hint("use the transport `streamable-http`, or remove `era`"));
+    }
+    Some(era)
 }
 
 fn stdio(fields: &mut ObjectFields<'_>) -> Option<McpTransport> {

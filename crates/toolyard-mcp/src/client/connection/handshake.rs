@@ -31,6 +31,17 @@ use crate::wire::{ProtocolEra, ProtocolRevision, RequestId, RpcError, error, hea
 /// Maximum time that the first call of a client with capabilities waits for the stream of requests from the server.
 const LIST_STREAM_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// The era in which a connection is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::client) enum EraRule {
+    /// The era that `server/discover` reveals.
+    Detect,
+    /// The legacy era, unless the server turns out to be modern.
+    ProbablyLegacy,
+    /// This era, or none.
+    Only(ProtocolEra),
+}
+
 /// The era of a server, as `server/discover` reveals it.
 enum ServerEra {
     /// The modern era, with these capabilities.
@@ -49,15 +60,15 @@ impl UpstreamConnection {
         endpoint: &ServerEndpoint,
         options: &Arc<ClientOptions>,
         declared: &DeclaredCapabilities,
-        known_era: Option<ProtocolEra>,
+        rule: EraRule,
     ) -> Result<Self, ConnectError> {
         let ServerEndpoint::Http(http) = endpoint else {
-            return Self::open(name, endpoint, options.clone(), declared, known_era).await;
+            return Self::open(name, endpoint, options.clone(), declared, rule).await;
         };
         let mut refusals = Vec::new();
         for route in http.routes() {
             let there = ServerEndpoint::Http(http.with_route(route.clone()));
-            match Self::open(name, &there, options.clone(), declared, known_era).await {
+            match Self::open(name, &there, options.clone(), declared, rule).await {
                 Ok(connection) => {
                     http.remember_route(name, &route);
                     return Ok(connection);
@@ -76,14 +87,15 @@ impl UpstreamConnection {
         endpoint: &ServerEndpoint,
         options: Arc<ClientOptions>,
         declared: &DeclaredCapabilities,
-        known_era: Option<ProtocolEra>,
+        rule: EraRule,
     ) -> Result<Self, ConnectError> {
         let mut connection = Self::create(name, endpoint, options.clone(), declared).await?;
         // HTTP+SSE exists in the legacy era only, and functions start with its handshake.
-        let is_legacy =
+        let has_no_modern_form =
             matches!(connection.transport, ClientTransport::Sse(_) | ClientTransport::Function(_));
-        if known_era == Some(ProtocolEra::Legacy) || is_legacy {
-            connection.initialize().await?;
+        let is_legacy = matches!(rule, EraRule::ProbablyLegacy | EraRule::Only(ProtocolEra::Legacy));
+        if is_legacy || has_no_modern_form {
+            connection.initialize(rule).await?;
             return Ok(connection);
         }
         match timeout(options.discover_timeout, connection.discover()).await {
@@ -94,12 +106,12 @@ impl UpstreamConnection {
                 if matches!(endpoint, ServerEndpoint::Stdio { .. }) =>
             {
                 connection = Self::create(name, endpoint, options, declared).await?;
-                connection.initialize().await?;
+                connection.initialize(rule).await?;
             }
             Ok(Err(ConnectError::Transport(
                 error @ (TransportError::Unreachable(_) | TransportError::Broken(_)),
             ))) => return Err(error.into()),
-            Ok(Ok(ServerEra::Legacy) | Err(_)) | Err(_) => connection.initialize().await?,
+            Ok(Ok(ServerEra::Legacy) | Err(_)) | Err(_) => connection.initialize(rule).await?,
         }
         Ok(connection)
     }
@@ -193,7 +205,10 @@ impl UpstreamConnection {
     }
 
     /// Opens a session, unless the server turns out to be modern.
-    async fn initialize(&mut self) -> Result<(), ConnectError> {
+    async fn initialize(&mut self, rule: EraRule) -> Result<(), ConnectError> {
+        if rule == EraRule::Only(ProtocolEra::Modern) {
+            return Err(ConnectError::NotModern);
+        }
         let params = Object::new()
             .with("protocolVersion", Json::string(ProtocolRevision::LATEST_LEGACY.as_str()))
             .with("capabilities", self.server_requests.declared().to_json())
@@ -206,7 +221,8 @@ impl UpstreamConnection {
             ClientTransport::Stdio(stdio) => (stdio.request(request, &no_client()).await?, HeaderMap::new()),
             ClientTransport::Function(answerer) => (answerer.request(request).await?, HeaderMap::new()),
         };
-        if answer.as_ref().is_err_and(|error| matches!(era_of_error(error), Ok(ServerEra::Modern(_)))) {
+        let is_modern = |error: &RpcError| matches!(era_of_error(error), Ok(ServerEra::Modern(_)));
+        if rule != EraRule::Only(ProtocolEra::Legacy) && answer.as_ref().is_err_and(is_modern) {
             // A slow start: the late answer to `server/discover` has committed the server to the modern era.
             self.revision = ProtocolRevision::LATEST_MODERN;
             self.start_modern(ServerCapabilities::default());

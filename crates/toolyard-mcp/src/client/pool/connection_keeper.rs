@@ -83,6 +83,9 @@ impl ConnectionKeeper {
                                 true => RECONNECT_PAUSE.0,
                                 false => pause_after(since.elapsed(), pause),
                             };
+                            if !connection.is_session_lost() {
+                                self.connector.eras.reset();
+                            }
                             self.handle_loss(pause, &connection);
                             connection.end_process().await;
                         }
@@ -116,7 +119,7 @@ impl ConnectionKeeper {
 
     /// Connects and fetches all lists: a server that cannot list its tools counts as not connected.
     async fn connect_and_list(&self) -> Result<(UpstreamConnection, Catalog), ConnectError> {
-        let connection = self.connector.connect(&self.declared).await?;
+        let connection = self.connector.connect(&self.declared, None).await?;
         connection.server_requests.refuse_all(&connection.transport);
         let protocol = Some(format!("MCP {}", connection.revision()).into());
         let unlisted = connection.capabilities.has_resources();

@@ -8,7 +8,9 @@ use tokio::time::timeout;
 use toolyard_core::{CallTarget, Tool};
 
 use crate::client::connection::declared_capabilities::DeclaredCapabilities;
+use crate::client::connection::handshake::EraRule;
 use crate::client::connection::{ConnectError, UpstreamConnection};
+use crate::client::eras::ServerEras;
 use crate::client::{ClientOptions, ServerEndpoint};
 use crate::wire::{ProtocolEra, ToolTaskSupport};
 
@@ -17,7 +19,9 @@ pub(in crate::client) struct UpstreamConnector {
     /// Name of the server, for the log.
     pub(super) name: Arc<str>,
     pub(in crate::client) endpoint: ServerEndpoint,
-    pub(super) options: Arc<ClientOptions>,
+    pub(in crate::client) options: Arc<ClientOptions>,
+    /// The knowledge about its eras.
+    pub(in crate::client) eras: ServerEras,
     /// True if the last connection was of the legacy era. Then `server/discover` is skipped: some servers die of it.
     is_legacy: AtomicBool,
     /// The tools that a legacy server runs only as tasks.
@@ -30,6 +34,7 @@ impl UpstreamConnector {
         Self {
             name: name.into(),
             endpoint,
+            eras: ServerEras::new(options.max_list_items),
             options,
             is_legacy: AtomicBool::new(false),
             task_tools: RwLock::default(),
@@ -46,12 +51,16 @@ impl UpstreamConnector {
         matches!(self.endpoint, ServerEndpoint::Http(_))
     }
 
-    /// Records the tools that a legacy server runs only as tasks. A modern server answers the call with a task.
+    /// Records the tools that a legacy server runs only as tasks. A modern server answers the call with a task, and
+    /// need not do so in the legacy era.
     pub(super) fn record_tasks(&self, connection: &UpstreamConnection, tools: &[Arc<Tool>]) {
-        let supports_tasks =
-            connection.revision().era() == ProtocolEra::Legacy && connection.capabilities.has_tasks();
+        let is_legacy = connection.revision().era() == ProtocolEra::Legacy;
+        let supports_tasks = is_legacy && connection.capabilities.has_tasks();
         let runs_as_task =
             |tool: &&Arc<Tool>| ToolTaskSupport::of(&tool.definition) == ToolTaskSupport::Required;
+        if !is_legacy {
+            tools.iter().filter(runs_as_task).for_each(|tool| self.eras.record_task_tool(&tool.name));
+        }
         let task_tools =
             tools.iter().filter(|_| supports_tasks).filter(runs_as_task).map(|tool| tool.name.clone());
         *self.task_tools.write().unwrap_or_else(PoisonError::into_inner) = task_tools.collect();
@@ -63,20 +72,49 @@ impl UpstreamConnector {
         matches!(target, CallTarget::Tool(name) if task_tools.contains(name))
     }
 
-    /// Opens a connection, within the connect timeout. After a failure in the known era, the next attempt detects the
-    /// era anew: it may be another server by then.
+    /// Opens a connection, within the connect timeout, in the `other` era if it is not to be that of the shared
+    /// connection. After a failure in the known era, the next attempt detects the era anew: it may be another server by
+    /// then.
     pub(super) async fn connect(
         &self,
         declared: &DeclaredCapabilities,
+        other: Option<ProtocolEra>,
     ) -> Result<UpstreamConnection, ConnectError> {
-        let known_era = self.is_legacy.load(Ordering::Relaxed).then_some(ProtocolEra::Legacy);
-        let open =
-            UpstreamConnection::connect(&self.name, &self.endpoint, &self.options, declared, known_era);
+        let is_legacy = self.is_legacy.load(Ordering::Relaxed);
+        let rule = match other.or_else(|| self.options.era.only()) {
+            Some(era) => EraRule::Only(era),
+            None if is_legacy => EraRule::ProbablyLegacy,
+            None => EraRule::Detect,
+        };
+        let open = UpstreamConnection::connect(&self.name, &self.endpoint, &self.options, declared, rule);
         let connection = timeout(self.options.connect_timeout, open).await;
         let connection = connection.unwrap_or(Err(ConnectError::Timeout(self.options.connect_timeout)));
+        if other.is_some() {
+            return self.record_other_era(connection);
+        }
         let is_legacy =
             connection.as_ref().is_ok_and(|connection| connection.revision().era() == ProtocolEra::Legacy);
         self.is_legacy.store(is_legacy, Ordering::Relaxed);
+        connection
+    }
+
+    /// Records whether a modern server also speaks the legacy era, in which it can send requests.
+    fn record_other_era(
+        &self,
+        connection: Result<UpstreamConnection, ConnectError>,
+    ) -> Result<UpstreamConnection, ConnectError> {
+        let connection = connection.and_then(|connection| match connection.can_send_requests() {
+            true => Ok(connection),
+            false => Err(ConnectError::NoSession),
+        });
+        match &connection {
+            Ok(_) => self.eras.record_legacy_handshake(true),
+            Err(error) if error.is_about_era(self.is_remote()) => {
+                self.eras.record_legacy_handshake(false);
+                tracing::info!(handler = %self.name, %error, "the server speaks one era only");
+            }
+            Err(_) => {}
+        }
         connection
     }
 }

@@ -11,6 +11,7 @@ use crate::client::connection::UpstreamConnection;
 use crate::client::connection::declared_capabilities::DeclaredCapabilities;
 use crate::client::connection::liveness;
 use crate::client::connection::state::{ConnectionState, DownReason, wait_connected};
+use crate::wire::ProtocolEra;
 
 /// The owner of a dedicated connection, and the capabilities that it declares. A client with other capabilities needs
 /// another connection.
@@ -19,6 +20,8 @@ pub(in crate::client) struct DedicatedKey {
     /// The owner; `None` for callers without session and principal.
     pub(in crate::client) owner: Option<ConnectionOwner>,
     pub(in crate::client) declared: DeclaredCapabilities,
+    /// The era, if it is not that of the shared connection.
+    pub(in crate::client) era: Option<ProtocolEra>,
 }
 
 /// The owner of a dedicated connection.
@@ -26,7 +29,7 @@ pub(in crate::client) type ConnectionOwner = ClientIdentity;
 
 impl DedicatedKey {
     /// True if the connection serves a single client for certain.
-    pub(super) const fn has_session(&self) -> bool {
+    pub(in crate::client) const fn has_session(&self) -> bool {
         matches!(self.owner, Some(ConnectionOwner::Session(_)))
     }
 
@@ -94,7 +97,7 @@ impl DedicatedConnection {
         on_close: impl FnOnce(),
     ) {
         let connected = tokio::select! {
-            result = connector.connect(&self.key.declared) => result,
+            result = connector.connect(&self.key.declared, self.key.era) => result,
             () = self.closing.notified() => {
                 on_close();
                 return;
@@ -105,7 +108,10 @@ impl DedicatedConnection {
             Ok(connection) => Arc::new(connection),
             Err(error) => {
                 let reason = DownReason::of(&error, &connector.options.secrets);
-                tracing::warn!(handler = %connector.name, reason = &*reason.details, "could not open a dedicated connection");
+                // A server of one era is no failure.
+                if self.key.era.is_none() || connector.eras.may_speak_legacy() {
+                    tracing::warn!(handler = %connector.name, reason = &*reason.details, "could not open a dedicated connection");
+                }
                 mark_down(reason);
                 on_close();
                 return;

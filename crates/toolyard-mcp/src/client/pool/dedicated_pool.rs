@@ -180,12 +180,15 @@ impl DedicatedPool {
         Some(ConnectionLease { dedicated, table: self.table.clone(), was_used, is_answered: false })
     }
 
-    /// Waits for a connection for `key`; `None` while opening is paused.
+    /// Waits for a connection for `key`; `None` while opening is paused, or if the server does not speak its era.
     pub(in crate::client) async fn lease(&self, key: &DedicatedKey) -> Option<ConnectionLease> {
         loop {
             let mut freed = std::pin::pin!(self.table.freed.notified());
             // From here on no notification is missed.
             freed.as_mut().enable();
+            if key.era.is_some() && !self.connector.eras.may_speak_legacy() {
+                return None;
+            }
             let lease = self.try_lease(key);
             if lease.is_some() || self.is_opening_paused() {
                 return lease;

@@ -15,7 +15,7 @@ use toolyard_core::{
     Object, Outcome, SecretRedactor, ToolError,
 };
 use toolyard_mcp::client::{
-    ClientOptions, DedicatedOptions, McpBackend, ServerEndpoint, SharingMode, UpstreamRetry,
+    ClientOptions, DedicatedOptions, EraPreference, McpBackend, ServerEndpoint, SharingMode, UpstreamRetry,
     UpstreamToolFilter,
 };
 use toolyard_process::{ProcessSpawner, ProcessTable, ProgramSpec};
@@ -63,6 +63,7 @@ impl AskingBackend {
             connect_timeout: LIMIT,
             discover_timeout: LIMIT,
             idle_timeout: None,
+            era: EraPreference::default(),
             dedicated: DedicatedOptions {
                 sharing: SharingMode::Automatic,
                 limit: 8,

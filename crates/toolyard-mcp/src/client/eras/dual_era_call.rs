@@ -1,0 +1,213 @@
+//! Calls of clients that can be asked, at a modern server that may speak the legacy era as well.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures_util::future::BoxFuture;
+use toolyard_core::{
+    Call, CallTarget, Client, ClientNotification, ClientWrapper, InputRequest, InputRequestError, Json,
+    Outcome, Tool,
+};
+
+use super::{TargetEra, evidence};
+use crate::client::connection::UpstreamConnection;
+use crate::client::connection::declared_capabilities::DeclaredCapabilities;
+use crate::client::pool::dedicated_connection::{ConnectionOwner, DedicatedKey};
+use crate::client::retry::AttemptError;
+use crate::client::{McpBackend, SharingMode};
+use crate::wire::ProtocolEra;
+
+impl McpBackend {
+    /// Returns the key of the legacy connection for a call that may need it; `None` if the call is one for the shared
+    /// connection in any case.
+    pub(in crate::client) fn legacy_key(
+        &self,
+        call: &Call,
+        shared: &UpstreamConnection,
+    ) -> Option<DedicatedKey> {
+        let may_differ = self.sharing != SharingMode::Shared
+            && shared.revision().era() == ProtocolEra::Modern
+            && self.connector.options.era.only().is_none()
+            && call.client.can_be_asked()
+            && !matches!(call.target, CallTarget::Task(_) | CallTarget::Function(_))
+            && self.connector.eras.may_speak_legacy();
+        if !may_differ {
+            return None;
+        }
+        let owner = ConnectionOwner::of(&call.caller);
+        let has_session = matches!(owner, Some(ConnectionOwner::Session(_)));
+        let declared = DeclaredCapabilities::of(&*call.client, has_session);
+        let key = DedicatedKey { owner, declared, era: Some(ProtocolEra::Legacy) };
+        (!key.declared.is_empty()).then_some(key)
+    }
+
+    /// Makes an attempt in the era that suits the call, and another one in the other era if the call failed because of
+    /// its era and may be repeated.
+    pub(in crate::client) async fn attempt_in_eras(
+        &self,
+        mut call: Call,
+        shared: Arc<UpstreamConnection>,
+        legacy: DedicatedKey,
+    ) -> Result<Outcome, AttemptError> {
+        let observed = Arc::new(ObservedClient::new(call.client.clone()));
+        call.client = observed.clone();
+        let own = match self.connector.eras.is_modern(&call.target) {
+            true => None,
+            false => self.lease_own(&call).await?,
+        };
+        let leased = match self.first_era(&call, &legacy) {
+            ProtocolEra::Legacy if own.is_none() => self.lease_dedicated(&legacy, call.deadline).await?,
+            ProtocolEra::Legacy | ProtocolEra::Modern => own,
+        };
+        let era = leased.as_ref().map(|leased| leased.connection.revision().era());
+        let result = match leased {
+            Some(leased) => self.attempt_on(leased, call.clone()).await,
+            None => self.attempt_by_default(call.clone(), shared.clone()).await,
+        };
+        match era {
+            Some(ProtocolEra::Legacy) => self.after_legacy(call, shared, &observed, result).await,
+            Some(ProtocolEra::Modern) | None => self.after_modern(call, &legacy, &observed, result).await,
+        }
+    }
+
+    /// Returns the era for the first attempt of a call.
+    fn first_era(&self, call: &Call, legacy: &DedicatedKey) -> ProtocolEra {
+        // A call that continues one of the modern era.
+        if ["inputResponses", "requestState"].iter().any(|member| call.params.get(member).is_some()) {
+            return ProtocolEra::Modern;
+        }
+        match self.connector.eras.target(&call.target) {
+            Some(TargetEra::Modern | TargetEra::ModernTrial) => ProtocolEra::Modern,
+            Some(TargetEra::Legacy | TargetEra::LegacyTrial) => ProtocolEra::Legacy,
+            None if legacy.has_session() => ProtocolEra::Legacy,
+            None => ProtocolEra::Modern,
+        }
+    }
+
+    /// Draws the conclusions from a modern attempt.
+    async fn after_modern(
+        &self,
+        call: Call,
+        legacy: &DedicatedKey,
+        observed: &ObservedClient,
+        result: Result<Outcome, AttemptError>,
+    ) -> Result<Outcome, AttemptError> {
+        let eras = &self.connector.eras;
+        let known = eras.target(&call.target);
+        if evidence::needs_modern_era(&result) {
+            eras.record(&call.target, TargetEra::Modern);
+            return result;
+        }
+        if known == Some(TargetEra::ModernTrial) {
+            eras.record(&call.target, TargetEra::Legacy);
+        }
+        if known == Some(TargetEra::Modern) || !evidence::may_be_of_era(&result, ProtocolEra::Modern) {
+            return result;
+        }
+        // Opens the connection that this call or the next one needs: without one, the error is final.
+        let Ok(Some(mut leased)) = self.lease_dedicated(legacy, call.deadline).await else { return result };
+        eras.record(&call.target, TargetEra::LegacyTrial);
+        if !self.may_repeat(&call.target, observed) {
+            leased.lease.is_answered = true;
+            return evidence::with_hint(result, ProtocolEra::Modern);
+        }
+        let target = call.target.clone();
+        let result = self.attempt_on(leased, call).await;
+        self.record_questions(&target, observed);
+        result
+    }
+
+    /// Draws the conclusions from a legacy attempt.
+    async fn after_legacy(
+        &self,
+        call: Call,
+        shared: Arc<UpstreamConnection>,
+        observed: &ObservedClient,
+        result: Result<Outcome, AttemptError>,
+    ) -> Result<Outcome, AttemptError> {
+        let eras = &self.connector.eras;
+        self.record_questions(&call.target, observed);
+        let is_open = eras.target(&call.target).is_none();
+        if !is_open || observed.was_asked() || !evidence::may_be_of_era(&result, ProtocolEra::Legacy) {
+            return result;
+        }
+        let target = call.target.clone();
+        if !self.may_repeat(&target, observed) {
+            eras.record(&target, TargetEra::ModernTrial);
+            return evidence::with_hint(result, ProtocolEra::Legacy);
+        }
+        let modern = self.attempt_by_default(call, shared).await;
+        let is_modern = evidence::needs_modern_era(&modern);
+        eras.record(&target, if is_modern { TargetEra::Modern } else { TargetEra::Legacy });
+        if is_modern { modern } else { result }
+    }
+
+    /// Records that a target asks in the legacy era.
+    fn record_questions(&self, target: &CallTarget, observed: &ObservedClient) {
+        if observed.was_asked() {
+            self.connector.eras.record(target, TargetEra::Legacy);
+        }
+    }
+
+    /// True if a failed call may be made again.
+    fn may_repeat(&self, target: &CallTarget, observed: &ObservedClient) -> bool {
+        let is_repeatable = match target {
+            CallTarget::Tool(name) => {
+                let catalog = self.catalog.current();
+                catalog.tools.iter().any(|tool| tool.name == *name && has_no_further_effect(tool))
+            }
+            // Reading changes nothing.
+            CallTarget::Prompt(_) | CallTarget::Resource(_) | CallTarget::Completion(_) => true,
+            CallTarget::Task(_) | CallTarget::Function(_) => false,
+        };
+        is_repeatable && !observed.had_progress()
+    }
+}
+
+/// True if a tool is read-only or idempotent, by its annotations.
+fn has_no_further_effect(tool: &Tool) -> bool {
+    let annotations = tool.definition.get("annotations").and_then(|annotations| annotations.to_object().ok());
+    let is_set = |name: &&str| annotations.as_ref()?.get(name)?.to_bool();
+    ["readOnlyHint", "idempotentHint"].iter().any(|name| is_set(name) == Some(true))
+}
+
+/// A client that records whether it was asked.
+#[derive(Debug)]
+struct ObservedClient {
+    client: Arc<dyn Client>,
+    was_asked: AtomicBool,
+    had_progress: AtomicBool,
+}
+
+impl ObservedClient {
+    fn new(client: Arc<dyn Client>) -> Self {
+        Self { client, was_asked: AtomicBool::new(false), had_progress: AtomicBool::new(false) }
+    }
+
+    fn was_asked(&self) -> bool {
+        self.was_asked.load(Ordering::Relaxed)
+    }
+
+    fn had_progress(&self) -> bool {
+        self.had_progress.load(Ordering::Relaxed)
+    }
+}
+
+impl ClientWrapper for ObservedClient {
+    fn inner(&self) -> &dyn Client {
+        &*self.client
+    }
+
+    fn notify(&self, notice: ClientNotification) {
+        // Progress must increase, so that it cannot start anew.
+        if matches!(notice, ClientNotification::Progress(_)) {
+            self.had_progress.store(true, Ordering::Relaxed);
+        }
+        self.client.notify(notice);
+    }
+
+    fn ask(&self, ask: InputRequest) -> BoxFuture<'_, Result<Json, InputRequestError>> {
+        self.was_asked.store(true, Ordering::Relaxed);
+        self.client.ask(ask)
+    }
+}

@@ -1,0 +1,95 @@
+//! Evidence that a call failed because of its era (see [`super`]), and the text for callers that have to call again.
+
+use toolyard_core::{InputRequestKind, Json, Object, Outcome, ToolError};
+
+use crate::client::retry::AttemptError;
+use crate::wire::{ProtocolEra, ProtocolRevision, RpcError, ask_method, error};
+
+/// Maximum number of bytes of an error that are searched for names.
+const SEARCHED_BYTES: usize = 4096;
+
+/// Names of requests to clients, beside their methods, in lower case.
+const REQUEST_NAMES: [&str; 5] = ["elicit", "sampling", "roots", "server-initiated", "server-to-client"];
+
+/// Names of the answer that asks for input, in lower case.
+const INPUT_REQUIRED_NAMES: [&str; 2] = ["input_required", "inputrequired"];
+
+type AttemptResult = Result<Outcome, AttemptError>;
+
+/// True if an answer exists in the modern era only.
+pub(super) fn needs_modern_era(result: &AttemptResult) -> bool {
+    matches!(result, Ok(Outcome::NeedsInput(_) | Outcome::Task(_)))
+}
+
+/// True if a call may have failed because it was made in this era.
+pub(super) fn may_be_of_era(result: &AttemptResult, era: ProtocolEra) -> bool {
+    match (result, era) {
+        (Ok(Outcome::Done(output)), ProtocolEra::Modern) if output.is_error => {
+            output.body.get("content").is_some_and(names_request)
+        }
+        (Err(failure), _) => failure.peer().is_some_and(|body| {
+            let code = RpcError::from_peer(body.clone()).code;
+            match era {
+                ProtocolEra::Modern => {
+                    [error::INVALID_REQUEST, error::METHOD_NOT_FOUND].contains(&code) || names_request(body)
+                }
+                ProtocolEra::Legacy => code == error::INTERNAL_ERROR || names_input_required(body),
+            }
+        }),
+        (Ok(_), _) => false,
+    }
+}
+
+/// True if the text names a request to clients by its method, or by another name together with the modern revision.
+fn names_request(text: &Json) -> bool {
+    let text = searched_text(text);
+    let has = |name: &str| text.contains(name);
+    let mut methods = InputRequestKind::ALL.into_iter().map(|kind| ask_method(kind).to_ascii_lowercase());
+    let has_revision = has(ProtocolRevision::LATEST_MODERN.as_str());
+    methods.any(|method| has(&method)) || (has_revision && REQUEST_NAMES.into_iter().any(has))
+}
+
+fn names_input_required(text: &Json) -> bool {
+    let text = searched_text(text);
+    INPUT_REQUIRED_NAMES.into_iter().any(|name| text.contains(name))
+}
+
+fn searched_text(text: &Json) -> String {
+    let bytes = text.as_bytes();
+    String::from_utf8_lossy(&bytes[..bytes.len().min(SEARCHED_BYTES)]).to_ascii_lowercase()
+}
+
+/// Adds to a failure that the next call uses the other era. `era` is that of the failed call.
+pub(super) fn with_hint(result: AttemptResult, era: ProtocolEra) -> AttemptResult {
+    let hint = match era {
+        ProtocolEra::Modern => {
+            "The tool asked its client in an era without requests to clients (2026-07-28). Call it again: the gateway then uses the session-based era."
+        }
+        ProtocolEra::Legacy => {
+            "If the tool answered `input_required`, it did so in an era without such answers (2025-11-25). Call it again: the gateway then uses 2026-07-28."
+        }
+    };
+    match result {
+        Ok(Outcome::Done(mut output)) => {
+            let item = Object::new().with("type", Json::string("text")).with("text", Json::string(hint));
+            let mut content =
+                output.body.get("content").and_then(|content| content.to_items().ok()).unwrap_or_default();
+            content.push(item.to_json());
+            output.body.set("content", Json::array(&content));
+            Ok(Outcome::Done(output))
+        }
+        Err(failure) => Err(failure.map(|error| error_with_hint(error, hint))),
+        Ok(_) => result,
+    }
+}
+
+/// Adds a hint to the message of a server's error.
+fn error_with_hint(error: ToolError, hint: &str) -> ToolError {
+    let Some(mut body) = error.peer().and_then(|body| body.to_object().ok()) else { return error };
+    let message = format!("{} {hint}", error.message());
+    body.set("message", Json::string(&message));
+    ToolError::new(error.code(), message).from_peer(body.to_json()).caused_by(error)
+}
+
+#[cfg(test)]
+mod tests;
