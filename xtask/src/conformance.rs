@@ -1,5 +1,5 @@
 //! The official conformance suite, run against our servers: the gateway in front of a fixture server, and the fixture
-//! written with the SDK.
+//! written with the SDK. [`foreign`] compares fixture servers on other SDKs with the gateway in front of them.
 //!
 //! Nothing is built twice. A build of the whole workspace includes the gateway and the example of the SDK; a build of
 //! one package has other features and would rebuild both. Therefore [`check`] uses the latest build, and [`run`]
@@ -7,6 +7,7 @@
 
 mod client;
 mod drive;
+mod foreign;
 mod report;
 
 use std::ffi::OsStr;
@@ -43,6 +44,9 @@ pub(crate) struct ConformanceArgs {
     /// Test the gateway as the client of the suite's servers; no failures are expected
     #[arg(long)]
     client: bool,
+    /// Test fixture servers on the SDKs of others, directly and through the gateway; the results have to be equal
+    #[arg(long)]
+    foreign: bool,
 }
 
 /// The subject of a test.
@@ -56,6 +60,8 @@ pub(crate) enum ConformanceSubject<'a> {
     Fixture,
     /// The gateway, as a client.
     Client,
+    /// The gateway in front of fixture servers on the SDKs of others, compared with those servers.
+    Foreign,
     /// The server at this URL.
     Url(&'a str),
 }
@@ -67,6 +73,7 @@ impl ConformanceArgs {
             Self { sdk: true, .. } => ConformanceSubject::Sdk,
             Self { direct: true, .. } => ConformanceSubject::Fixture,
             Self { client: true, .. } => ConformanceSubject::Client,
+            Self { foreign: true, .. } => ConformanceSubject::Foreign,
             Self { .. } => ConformanceSubject::Gateway,
         }
     }
@@ -76,7 +83,7 @@ impl ConformanceArgs {
 pub(crate) fn run(args: &ConformanceArgs) -> anyhow::Result<()> {
     let subject = args.subject();
     let package: &[&str] = match subject {
-        ConformanceSubject::Gateway => &[
+        ConformanceSubject::Gateway | ConformanceSubject::Foreign => &[
             "--package",
             "toolyard",
             "--package",
@@ -109,7 +116,9 @@ pub(crate) fn run(args: &ConformanceArgs) -> anyhow::Result<()> {
 /// Runs the suite with the latest build, and returns its report.
 pub(crate) fn check(subject: ConformanceSubject<'_>) -> anyhow::Result<String> {
     let peers = match subject {
-        ConformanceSubject::Fixture => peers::prepare(KubernetesApiServer::Skip)?,
+        ConformanceSubject::Fixture | ConformanceSubject::Foreign => {
+            peers::prepare(KubernetesApiServer::Skip)?
+        }
         ConformanceSubject::Gateway
         | ConformanceSubject::Sdk
         | ConformanceSubject::Client
@@ -120,6 +129,7 @@ pub(crate) fn check(subject: ConformanceSubject<'_>) -> anyhow::Result<String> {
         ConformanceSubject::Sdk => "sdk",
         ConformanceSubject::Fixture => "fixture",
         ConformanceSubject::Client => "client",
+        ConformanceSubject::Foreign => "foreign",
         ConformanceSubject::Url(_) => "url",
     };
     let work = xtask_support::root().join("target/conformance").join(folder);
@@ -143,6 +153,7 @@ pub(crate) fn check(subject: ConformanceSubject<'_>) -> anyhow::Result<String> {
             run_requirement_sets(&peers, &work, &fixture()?.url, ExpectedFailures::NoFailure)
         }
         ConformanceSubject::Client => client::check(&peers, &work),
+        ConformanceSubject::Foreign => foreign::check(&peers, &work),
         ConformanceSubject::Url(url) => run_requirement_sets(&peers, &work, url, ExpectedFailures::Listed),
     }
 }

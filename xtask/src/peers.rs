@@ -63,7 +63,29 @@ fn install(peers: &PeerSoftware) -> anyhow::Result<()> {
         "--requirement",
         "requirements.txt",
     ]))?;
+    install_python_sdk_sources(peers)?;
     debian::install(folder)
+}
+
+/// Unpacks the source distribution of the Python SDK, which has the fixture server that the installed package lacks.
+fn install_python_sdk_sources(peers: &PeerSoftware) -> anyhow::Result<()> {
+    let sources = peers.python_sdk_sources();
+    // An archive of an earlier version would be unpacked too.
+    let _ = std::fs::remove_dir_all(&sources);
+    std::fs::create_dir_all(&sources).with_context(|| format!("create {}", sources.display()))?;
+    process::run(Command::new(peers.python()).current_dir(&sources).args([
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-deps",
+        "--no-binary=mcp",
+        "--constraint=../requirements.txt",
+        "mcp",
+    ]))?;
+    let unpack = "tar --extract --gzip --strip-components=1 --file mcp-*.tar.gz";
+    process::run(Command::new("sh").current_dir(&sources).args(["-c", unpack]))
 }
 
 /// Builds the fixture server; cargo decides whether it is up to date.

@@ -36,7 +36,7 @@ pub(crate) struct XtaskTestArgs {
 
 /// Runs the stages, and prints their times even if one of them fails.
 pub(crate) fn run(args: &XtaskTestArgs) -> anyhow::Result<()> {
-    let mut stages = if args.rest { StageTimes::new(6) } else { StageTimes::new(11) };
+    let mut stages = if args.rest { StageTimes::new(6) } else { StageTimes::new(12) };
     let outcome = if args.rest { run_rest(&mut stages) } else { run_main(&mut stages) };
     println!("\n{stages}");
     outcome
@@ -60,6 +60,7 @@ fn run_main(stages: &mut StageTimes) -> anyhow::Result<()> {
         ParallelStage { name: "feature matrix", run: &matrix },
         ParallelStage { name: "conformance of the gateway", run: &conformance(ConformanceSubject::Gateway) },
         ParallelStage { name: "conformance of the SDK", run: &conformance(ConformanceSubject::Sdk) },
+        ParallelStage { name: "conformance of other SDKs", run: &conformance(ConformanceSubject::Foreign) },
         ParallelStage { name: "conformance of the client", run: &conformance(ConformanceSubject::Client) },
     ])
 }

@@ -43,6 +43,11 @@ impl PeerSoftware {
         self.folder.join("node_modules/@modelcontextprotocol/conformance/dist/index.js")
     }
 
+    /// The sources of the official Python SDK, with its examples.
+    pub fn python_sdk_sources(&self) -> PathBuf {
+        self.folder.join("python-sdk")
+    }
+
     /// The fixture server on the official Rust SDK.
     pub fn fixture_server(&self) -> PathBuf {
         self.folder.join("rmcp-server/debug/rmcp-server")

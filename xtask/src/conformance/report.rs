@@ -15,28 +15,47 @@ pub(super) struct ConformanceReport {
     failures: BTreeSet<String>,
 }
 
-#[derive(Clone, Copy, Default)]
-struct CheckCount {
-    passed: usize,
-    failed: usize,
+/// Numbers of checks. The suite counts neither skipped checks nor remarks.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct CheckCount {
+    pub(super) passed: usize,
+    pub(super) failed: usize,
+}
+
+impl CheckCount {
+    pub(super) fn add(&mut self, check: &Value) {
+        match check["status"].as_str() {
+            Some("SUCCESS") => self.passed += 1,
+            Some("FAILURE") => self.failed += 1,
+            _ => {}
+        }
+    }
+}
+
+/// Reads the results of the suite: a folder per scenario, with its checks.
+pub(super) fn read_checks(results: &Path) -> anyhow::Result<Vec<(String, Vec<Value>)>> {
+    let folders = std::fs::read_dir(results).with_context(|| format!("read {}", results.display()))?;
+    let read = |folder: std::io::Result<std::fs::DirEntry>| {
+        let folder = folder.context("read the results")?;
+        let name = folder.file_name().to_string_lossy().into_owned();
+        // A scenario that did not complete wrote no checks.
+        let checks = match std::fs::read_to_string(folder.path().join("checks.json")) {
+            Ok(checks) => {
+                serde_json::from_str(&checks).with_context(|| format!("read the checks of {name}"))?
+            }
+            Err(_) => vec![json!({ "id": "*", "status": "FAILURE", "errorMessage": "did not complete" })],
+        };
+        Ok((scenario(&name).to_owned(), checks))
+    };
+    folders.map(read).collect()
 }
 
 impl ConformanceReport {
-    /// Reads the results of the suite: a folder per scenario, with its checks.
+    /// Reads the results of the suite.
     pub(super) fn add(&mut self, set: &'static str, results: &Path) -> anyhow::Result<()> {
         self.sets.push(set);
-        let folders = std::fs::read_dir(results).with_context(|| format!("read {}", results.display()))?;
-        for folder in folders {
-            let folder = folder.context("read the results")?;
-            let name = folder.file_name().to_string_lossy().into_owned();
-            // A scenario that did not complete wrote no checks.
-            let checks = match std::fs::read_to_string(folder.path().join("checks.json")) {
-                Ok(checks) => {
-                    serde_json::from_str(&checks).with_context(|| format!("read the checks of {name}"))?
-                }
-                Err(_) => vec![json!({ "id": "*", "status": "FAILURE", "errorMessage": "did not complete" })],
-            };
-            self.count(set, scenario(&name), &checks);
+        for (scenario, checks) in read_checks(results)? {
+            self.count(set, &scenario, &checks);
         }
         Ok(())
     }
@@ -44,15 +63,10 @@ impl ConformanceReport {
     fn count(&mut self, set: &'static str, scenario: &str, checks: &[Value]) {
         let mut count = CheckCount::default();
         for check in checks {
-            match check["status"].as_str() {
-                Some("SUCCESS") => count.passed += 1,
-                Some("FAILURE") => {
-                    count.failed += 1;
-                    let (id, reason) = (text(check, "id"), text(check, "errorMessage"));
-                    self.failures.insert(format!("{set} {scenario}:{id} {reason}"));
-                }
-                // The suite counts neither skipped checks nor remarks.
-                _ => {}
+            count.add(check);
+            if text(check, "status") == "FAILURE" {
+                let (id, reason) = (text(check, "id"), text(check, "errorMessage"));
+                self.failures.insert(format!("{set} {scenario}:{id} {reason}"));
             }
         }
         self.scenarios.entry(scenario.to_owned()).or_default().insert(set, count);
@@ -104,7 +118,7 @@ fn scenario(folder: &str) -> &str {
     name.len().checked_sub(time).and_then(|end| name.get(..end)).unwrap_or(name)
 }
 
-fn text<'a>(check: &'a Value, member: &str) -> &'a str {
+pub(super) fn text<'a>(check: &'a Value, member: &str) -> &'a str {
     check[member].as_str().unwrap_or_default()
 }
 
