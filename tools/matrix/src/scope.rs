@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::client::{ClientKind, McpRevision};
+use super::client::{ClientKind, MatrixTransport, McpRevision};
 use super::feature::McpFeature;
 use super::server::{ServerFamily, ServerSpec};
 
@@ -108,7 +108,42 @@ struct SettingRule {
     reason: &'static str,
 }
 
-const SETTINGS: [SettingRule; 0] = [];
+/// Why a client without a key and without a session needs a setting at a server with state for each connection.
+const KEYLESS_TOOLS: &str = "2026-07-28 § server/tools: lists must not vary by connection, so that a client without a key sees those of the shared connection; this server lists the tool only to connections with the capability";
+const KEYLESS_CHANGES: &str = "2026-07-28 § server/tools: lists must not vary by connection, so that a client without a key sees those of the shared connection; this server announces the change only to the connection that caused it";
+
+const SETTINGS: [SettingRule; 4] = [
+    SettingRule {
+        feature: McpFeature::Elicit,
+        applies: |client, server| is_keyless(client) && server.family == ServerFamily::Everything,
+        setting: HandlerSetting::ClientLane,
+        reason: KEYLESS_TOOLS,
+    },
+    SettingRule {
+        feature: McpFeature::Sample,
+        applies: |client, server| is_keyless(client) && server.family == ServerFamily::Everything,
+        setting: HandlerSetting::ClientLane,
+        reason: KEYLESS_TOOLS,
+    },
+    SettingRule {
+        feature: McpFeature::Roots,
+        applies: |client, server| is_keyless(client) && server.family == ServerFamily::Everything,
+        setting: HandlerSetting::ClientLane,
+        reason: KEYLESS_TOOLS,
+    },
+    SettingRule {
+        feature: McpFeature::ListChanged,
+        applies: |client, server| is_keyless(client) && server.family.announces_to_one(),
+        setting: HandlerSetting::SharedLane,
+        reason: KEYLESS_CHANGES,
+    },
+];
+
+/// True for clients that the gateway cannot tell apart: they have neither a session nor, in the default configuration,
+/// a key.
+fn is_keyless(client: ClientKind) -> bool {
+    client.revision.is_modern() && client.carrier == MatrixTransport::Http
+}
 
 /// The setting that a feature needs with this client and server, and the reason if it is not the default one.
 pub(super) fn needed_setting(

@@ -63,6 +63,11 @@ impl ServerFamily {
         matches!(self, Self::Fastmcp2 | Self::Fastmcp3 | Self::Fastmcp4)
     }
 
+    /// True if its servers announce a change of a list only to the connection that caused it.
+    pub(super) const fn announces_to_one(self) -> bool {
+        matches!(self, Self::Everything | Self::TypescriptV1 | Self::Fastmcp2 | Self::Fastmcp3)
+    }
+
     /// The program and arguments of a fixture in another language; the transport follows them.
     fn fixture_command(self, peers: &PeerSoftware) -> Vec<String> {
         let text = |path: PathBuf| path.to_string_lossy().into_owned();
@@ -103,7 +108,7 @@ const fn server_spec(
     ServerSpec { name, family, revision, carrier }
 }
 
-pub(super) const SERVERS: [ServerSpec; 19] = [
+pub(super) const SERVERS: [ServerSpec; 18] = [
     server_spec(
         "everything-stdio",
         ServerFamily::Everything,
@@ -141,7 +146,6 @@ pub(super) const SERVERS: [ServerSpec; 19] = [
     server_spec("fastmcp-2-sse", ServerFamily::Fastmcp2, McpRevision::V2025_11_25, MatrixTransport::Sse),
     server_spec("fastmcp-2-http", ServerFamily::Fastmcp2, McpRevision::V2025_11_25, MatrixTransport::Http),
     server_spec("fastmcp-3-http", ServerFamily::Fastmcp3, McpRevision::V2025_11_25, MatrixTransport::Http),
-    server_spec("fastmcp-4-stdio", ServerFamily::Fastmcp4, McpRevision::V2026_07_28, MatrixTransport::Stdio),
     server_spec("fastmcp-4-http", ServerFamily::Fastmcp4, McpRevision::V2026_07_28, MatrixTransport::Http),
     server_spec("sdk-2024-11-05", ServerFamily::Sdk, McpRevision::V2024_11_05, MatrixTransport::Sse),
     server_spec("sdk-2025-03-26", ServerFamily::Sdk, McpRevision::V2025_03_26, MatrixTransport::Http),
