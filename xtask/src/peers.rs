@@ -20,7 +20,12 @@ pub(crate) enum KubernetesApiServer {
 }
 
 /// The committed files that pin the versions.
-const PINS: [&str; 3] = ["package.json", "package-lock.json", "requirements.txt"];
+const PINS: [&str; 5] =
+    ["package.json", "package-lock.json", "requirements.txt", "fastmcp-2.14.txt", "fastmcp-3.4.txt"];
+
+/// The peers from PyPI that need other versions of the packages in `requirements.txt`: each has an environment and a
+/// file of pins of this name.
+const PYTHON_ENVIRONMENTS: [&str; 2] = ["fastmcp-2.14", "fastmcp-3.4"];
 
 /// Installs missing peers, and builds the fixture server.
 pub(crate) fn prepare(kubernetes: KubernetesApiServer) -> anyhow::Result<PeerSoftware> {
@@ -64,6 +69,9 @@ fn install(peers: &PeerSoftware) -> anyhow::Result<()> {
         "requirements.txt",
     ]))?;
     install_python_sdk_sources(peers)?;
+    for name in PYTHON_ENVIRONMENTS {
+        install_environment(peers, name)?;
+    }
     debian::install(folder)
 }
 
@@ -86,6 +94,16 @@ fn install_python_sdk_sources(peers: &PeerSoftware) -> anyhow::Result<()> {
     ]))?;
     let unpack = "tar --extract --gzip --strip-components=1 --file mcp-*.tar.gz";
     process::run(Command::new("sh").current_dir(&sources).args(["-c", unpack]))
+}
+
+/// Installs an environment with the pinned `uv`, in seconds: most of its packages stay the same from one to the next.
+fn install_environment(peers: &PeerSoftware, name: &str) -> anyhow::Result<()> {
+    let uv = |args: &[&str]| {
+        let mut uv = Command::new(peers.python());
+        process::run(uv.current_dir(peers.folder()).args(["-m", "uv", "--quiet"]).args(args))
+    };
+    uv(&["venv", "--clear", "--python", "python/bin/python", name])?;
+    uv(&["pip", "install", "--python", name, "--requirement", &format!("{name}.txt")])
 }
 
 /// Builds the fixture server; cargo decides whether it is up to date.

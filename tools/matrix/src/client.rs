@@ -16,12 +16,15 @@ use std::time::Duration;
 use anyhow::{Context, bail, ensure};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 
 use link::{ClientLink, InboxMessage, MessageOrigin};
 
 /// Maximum time of anything that does not wait for a person.
 pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Time between two requests of a list that is not complete yet.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Maximum number of rounds of one request of a modern client.
 const MAX_ROUNDS: usize = 5;
@@ -147,6 +150,32 @@ impl MatrixClient {
         };
         client.about = client.handshake().await.context("handshake")?;
         Ok(client)
+    }
+
+    /// Waits until a tool is listed. The first list of the default configuration does not wait for a server that starts
+    /// slowly, and a user's client would list again after the notification of the change.
+    pub(crate) async fn await_tool(&mut self, name: &str) -> anyhow::Result<()> {
+        let started = Instant::now();
+        while !self.has_tool(name).await? {
+            ensure!(started.elapsed() < RESPONSE_TIMEOUT, "{name} is not listed in time");
+            sleep(POLL_INTERVAL).await;
+        }
+        Ok(())
+    }
+
+    async fn has_tool(&mut self, name: &str) -> anyhow::Result<bool> {
+        let mut params = json!({});
+        loop {
+            let page = self.request("tools/list", params).await?;
+            let tools = page["tools"].as_array().context("no list")?;
+            if tools.iter().any(|tool| tool["name"] == name) {
+                return Ok(true);
+            }
+            match page["nextCursor"].as_str() {
+                Some(cursor) => params = json!({"cursor": cursor}),
+                None => return Ok(false),
+            }
+        }
     }
 
     async fn handshake(&mut self) -> anyhow::Result<Value> {

@@ -43,12 +43,6 @@ impl McpFeature {
         Self::Page,
     ];
 
-    /// `true` if the server notifies all clients on a connection: some servers notify only the connection that caused
-    /// the change.
-    pub(super) const fn is_broadcast(self) -> bool {
-        matches!(self, Self::Subscribe | Self::ListChanged)
-    }
-
     /// Checks that the feature works.
     pub(super) async fn verify(
         self,

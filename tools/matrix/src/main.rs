@@ -32,6 +32,7 @@ use xtask_support::process::{self, LaunchedProcess};
 
 use crate::client::{ClientKind, GatewayAccess, MatrixClient, MatrixTransport, McpRevision};
 use crate::feature::McpFeature;
+use crate::scope::HandlerSetting;
 use crate::server::{MatrixServer, SERVERS, ServerSpec};
 use crate::table::{MatrixCell, MatrixTable};
 
@@ -91,11 +92,11 @@ fn run(args: &MatrixArgs) -> anyhow::Result<()> {
     let tables = collect_tables(args.only.as_deref().unwrap_or_default())?;
     let text = page(&tables);
     println!("{text}");
-    let failures = failures(&tables);
-    ensure!(failures.is_empty(), "failures in the matrix\n{}", failures.join("\n"));
     if args.write {
         std::fs::write(matrix_path(), text).context("write the matrix")?;
     }
+    let failures = failures(&tables);
+    ensure!(failures.is_empty(), "failures in the matrix\n{}", failures.join("\n"));
     Ok(())
 }
 
@@ -141,24 +142,16 @@ fn collect_tables(only: &str) -> anyhow::Result<Vec<MatrixTable>> {
     })
 }
 
-/// The table of one server, behind a gateway of its own.
+/// The table of one server, behind a gateway of its own in the default configuration.
 async fn table(server: &MatrixServer, folder: &Path) -> anyhow::Result<MatrixTable> {
-    let name = server.subject.name;
-    let gateway = MatrixGateway::start(name, std::slice::from_ref(&server.handler), folder)?;
-    let other = |handler: &Option<Value>, what: &str| {
-        let start =
-            |handler| MatrixGateway::start(&format!("{name}-{what}"), std::slice::from_ref(handler), folder);
-        handler.as_ref().map(start).transpose()
-    };
-    let (shared, apart) = (other(&server.shared, "shared")?, other(&server.apart, "apart")?);
-    let [shared, apart] = [&shared, &apart].map(|other| other.as_ref().unwrap_or(&gateway));
-    let gateways = [&gateway, shared, apart];
-    let rows = join_all(CLIENTS.into_iter().enumerate().map(|(number, kind)| async move {
-        (kind, client_row(kind, &client_name(number), server, gateways).await)
+    let gateways = ServerGateways::start(server, folder)?;
+    let rows = join_all(CLIENTS.into_iter().enumerate().map(|(number, kind)| {
+        let gateways = &gateways;
+        async move { (kind, client_row(kind, &client_name(number), server, gateways).await) }
     }));
     let mut rows = rows.await;
     for (number, (kind, cells)) in rows.iter_mut().enumerate() {
-        retry_failed(cells, *kind, &client_name(number), server, gateways).await;
+        retry_failed(cells, *kind, &client_name(number), server, &gateways).await;
     }
     Ok(MatrixTable { title: server.subject.title(), columns: table::feature_names(), rows })
 }
@@ -169,23 +162,15 @@ async fn retry_failed(
     kind: ClientKind,
     name: &str,
     server: &MatrixServer,
-    gateways: [&MatrixGateway; 3],
+    gateways: &ServerGateways,
 ) {
     for (feature, outcome) in McpFeature::ALL.into_iter().zip(cells) {
         let MatrixCell::Failed(why) = &*outcome else { continue };
         let server_name = server.subject.name;
         let _unseen = writeln!(io::stderr(), "{server_name}: {kind}: retrying {feature:?}: {why}");
-        let mut slot = ClientSlot { gateway: gateways[gateway_index(feature)], client: None };
-        *outcome = verify_cell(feature, kind, name, &mut slot, server).await;
-    }
-}
-
-/// The gateway for a feature: the second one for broadcasts, the third one for log messages, which do not name their
-/// receiver.
-fn gateway_index(feature: McpFeature) -> usize {
-    match feature {
-        McpFeature::Log => 2,
-        feature => usize::from(feature.is_broadcast()),
+        // Under another name: what the first attempt left behind may still be there.
+        let name = format!("{name}-again");
+        *outcome = verify_cell(feature, kind, &name, &mut gateways.slots(), server).await;
     }
 }
 
@@ -199,18 +184,39 @@ async fn client_row(
     kind: ClientKind,
     name: &str,
     server: &MatrixServer,
-    gateways: [&MatrixGateway; 3],
+    gateways: &ServerGateways,
 ) -> Vec<MatrixCell> {
-    let mut slots = gateways.map(|gateway| ClientSlot { gateway, client: None });
+    let mut slots = gateways.slots();
     let mut cells = Vec::new();
     for feature in McpFeature::ALL {
-        let slot = &mut slots[gateway_index(feature)];
         cells.push(match scope::not_applicable_reason(feature, kind, &server.subject) {
-            Some(not_applicable_reason) => MatrixCell::NotApplicable(not_applicable_reason),
-            None => verify_cell(feature, kind, name, slot, server).await,
+            Some(reason) => MatrixCell::NotApplicable(reason),
+            None => verify_cell(feature, kind, name, &mut slots, server).await,
         });
     }
     cells
+}
+
+/// The gateways of one server: one in the default configuration, and one for each other setting that a cell needs.
+struct ServerGateways(Vec<(HandlerSetting, MatrixGateway)>);
+
+impl ServerGateways {
+    fn start(server: &MatrixServer, folder: &Path) -> anyhow::Result<Self> {
+        let is_needed = |setting: &HandlerSetting| {
+            let needs = |kind, feature| scope::needed_setting(feature, kind, &server.subject).0 == *setting;
+            CLIENTS.into_iter().any(|kind| McpFeature::ALL.into_iter().any(|feature| needs(kind, feature)))
+        };
+        let start = |setting: HandlerSetting| {
+            let name = format!("{}-{setting:?}", server.subject.name);
+            anyhow::Ok((setting, MatrixGateway::start(&name, &[server.handler(setting)], folder)?))
+        };
+        HandlerSetting::ALL.into_iter().filter(is_needed).map(start).collect::<anyhow::Result<_>>().map(Self)
+    }
+
+    fn slots(&self) -> Vec<(HandlerSetting, ClientSlot<'_>)> {
+        let slot = |(setting, gateway)| (setting, ClientSlot { gateway, client: None });
+        self.0.iter().map(|(setting, gateway)| slot((*setting, gateway))).collect()
+    }
 }
 
 /// The gateway of a client, and the client once it is connected.
@@ -219,34 +225,53 @@ struct ClientSlot<'a> {
     client: Option<MatrixClient>,
 }
 
-/// Checks one feature. After a failure the next feature gets a new client.
+/// Checks one feature with the setting that it needs.
 async fn verify_cell(
+    feature: McpFeature,
+    kind: ClientKind,
+    name: &str,
+    slots: &mut [(HandlerSetting, ClientSlot<'_>)],
+    server: &MatrixServer,
+) -> MatrixCell {
+    let (setting, reason) = scope::needed_setting(feature, kind, &server.subject);
+    let Some((_, slot)) = slots.iter_mut().find(|(other, _)| *other == setting) else {
+        return MatrixCell::Failed(format!("no gateway with {setting}"));
+    };
+    match verify(feature, kind, name, slot, server).await {
+        Ok(()) => reason.map_or(MatrixCell::Passed, |reason| MatrixCell::PassedWith(setting, reason)),
+        Err(error) => MatrixCell::Failed(format!("{error:#}")),
+    }
+}
+
+/// Checks one feature. After a failure the next feature gets a new client.
+async fn verify(
     feature: McpFeature,
     kind: ClientKind,
     name: &str,
     slot: &mut ClientSlot<'_>,
     server: &MatrixServer,
-) -> MatrixCell {
+) -> anyhow::Result<()> {
     let ClientSlot { gateway, client } = slot;
+    let script = server.subject.script();
     let verification = async {
         if client.is_none() {
-            *client = Some(MatrixClient::open(kind, name, gateway.access()).await?);
+            let new = client.insert(MatrixClient::open(kind, name, gateway.access()).await?);
+            new.await_tool(script.call.tool).await?;
         }
         let client = client.as_mut().context("a client")?;
-        feature.verify(client, server.subject.script(), server.tap.as_ref()).await
+        feature.verify(client, script, server.tap.as_ref()).await
     };
-    match timeout(CELL_LIMIT, verification).await.context("timeout").flatten() {
-        Ok(()) => MatrixCell::Passed,
-        Err(error) => {
-            *client = None;
-            MatrixCell::Failed(format!("{error:#}"))
-        }
+    let outcome = timeout(CELL_LIMIT, verification).await.context("timeout").flatten();
+    if outcome.is_err() {
+        *client = None;
     }
+    outcome
 }
 
 /// The table of all servers behind one gateway: a call of each, by its prefixed name.
 async fn combined_table(servers: &[MatrixServer], folder: &Path) -> anyhow::Result<MatrixTable> {
-    let mut handlers: Vec<_> = servers.iter().map(|server| &server.handler).cloned().collect();
+    let handlers = servers.iter().map(|server| server.handler(HandlerSetting::Default));
+    let mut handlers: Vec<_> = handlers.collect();
     handlers.iter_mut().for_each(|handler| handler["prefix"] = "always".into());
     let gateway = MatrixGateway::start("all", &handlers, folder)?;
     let rows = join_all(CLIENTS.into_iter().enumerate().map(|(number, kind)| {
@@ -273,7 +298,11 @@ async fn call_each_server(
         let (ServerSpec { name: handler, .. }, step) = (server.subject, &server.subject.script().call);
         // The name identifies the server, so that a response of another one is detected.
         let name = format!("{name} at {handler}");
-        let outcome = client.call(&format!("{handler}_{}", step.tool), step.arguments(&name)).await;
+        let tool = format!("{handler}_{}", step.tool);
+        let outcome = match client.await_tool(&tool).await {
+            Ok(()) => client.call(&tool, step.arguments(&name)).await,
+            Err(error) => Err(error),
+        };
         cells.push(match outcome {
             Ok(text) if text.contains(&step.expected_text(&name)) => MatrixCell::Passed,
             Ok(text) => MatrixCell::Failed(format!("returned {text:?}")),
@@ -310,22 +339,15 @@ impl MatrixGateway {
     }
 }
 
-/// JSON is valid YAML. Long timeouts keep a busy machine from shortening the first list.
+/// JSON is valid YAML. Without a document of the process, the gateway has its default configuration.
 fn manifest_of(handlers: &[Value]) -> String {
-    let timeouts = json!({"firstList": "50s", "connect": "50s", "eraProbe": "10s"});
-    let process = json!({
-        "apiVersion": "toolyard.dev/v1alpha1",
-        "kind": "Toolyard",
-        // A client that failed is replaced by a new one.
-        "spec": {"timeouts": timeouts, "limits": {"lanesPerHandler": 64}},
-    });
     let registry = json!({
         "apiVersion": "omnia.altairalabs.ai/v1alpha1",
         "kind": "ToolRegistry",
         "metadata": {"name": "matrix"},
         "spec": {"handlers": handlers},
     });
-    format!("{process}\n---\n{registry}\n")
+    registry.to_string()
 }
 
 #[cfg(test)]

@@ -5,11 +5,14 @@ use std::fmt::{self, Write};
 
 use super::client::ClientKind;
 use super::feature::McpFeature;
+use super::scope::HandlerSetting;
 
 /// The content of a cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum MatrixCell {
     Passed,
+    /// Passed with a setting that the default configuration does not have, for this reason.
+    PassedWith(HandlerSetting, &'static str),
     /// Excluded by this section of the specification.
     NotApplicable(&'static str),
     /// The failure.
@@ -77,13 +80,16 @@ fn write_table(text: &mut String, table: &MatrixTable, notes: &mut Vec<&'static 
 fn cell_text(cell: &MatrixCell, notes: &mut Vec<&'static str>) -> String {
     match cell {
         MatrixCell::Passed => "ok".to_owned(),
-        MatrixCell::NotApplicable(because) => {
-            let index = notes.iter().position(|note| note == because).unwrap_or_else(|| {
-                notes.push(because);
-                notes.len() - 1
-            });
-            format!("n/a ({})", index + 1)
-        }
+        MatrixCell::PassedWith(setting, reason) => format!("ok ({setting}; {})", note_number(reason, notes)),
+        MatrixCell::NotApplicable(reason) => format!("n/a ({})", note_number(reason, notes)),
         MatrixCell::Failed(_) => "FAILED".to_owned(),
     }
+}
+
+fn note_number(reason: &'static str, notes: &mut Vec<&'static str>) -> usize {
+    let index = notes.iter().position(|note| *note == reason).unwrap_or_else(|| {
+        notes.push(reason);
+        notes.len() - 1
+    });
+    index + 1
 }

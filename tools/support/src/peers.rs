@@ -38,6 +38,16 @@ impl PeerSoftware {
         self.folder.join("python/bin/python")
     }
 
+    /// The Python of an environment beside that: `fastmcp-2.14` or `fastmcp-3.4`.
+    pub fn python_of(&self, environment: &str) -> PathBuf {
+        self.folder.join(environment).join("bin/python")
+    }
+
+    /// The npm peers.
+    pub fn node_modules(&self) -> PathBuf {
+        self.folder.join("node_modules")
+    }
+
     /// The entry point of the conformance suite, for [`PeerSoftware::node`].
     pub fn conformance_suite(&self) -> PathBuf {
         self.folder.join("node_modules/@modelcontextprotocol/conformance/dist/index.js")

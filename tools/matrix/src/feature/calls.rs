@@ -6,7 +6,7 @@ use anyhow::{Context, bail, ensure};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use crate::client::{MatrixClient, RESPONSE_TIMEOUT};
+use crate::client::{MatrixClient, RESPONSE_TIMEOUT, text_of};
 use crate::script::{FeatureScript, ToolStep};
 use crate::tap::TrafficTap;
 
@@ -73,8 +73,11 @@ pub(super) async fn cancel(
     let started = Instant::now();
     loop {
         let is_cancelled = match (&script.cancelled, tap) {
+            // Without capabilities as well, so that the same connection of the gateway is used.
             (Some(step), _) => {
-                client.call(step.tool, step.arguments(&name)).await?.contains(&step.expected_text(&name))
+                let params = json!({"name": step.tool, "arguments": step.arguments(&name)});
+                let id = client.start_request_without_capabilities("tools/call", params).await?;
+                text_of(&client.answer(id).await?).contains(&step.expected_text(&name))
             }
             (None, Some(tap)) => tap.is_withdrawn(&mark),
             (None, None) => bail!("no way to observe the cancellation"),
