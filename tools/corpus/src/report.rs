@@ -12,6 +12,15 @@ const MAX_FINDINGS: usize = 40;
 /// Maximum number of documents whose first broken example is listed.
 const MAX_BROKEN_EXAMPLES: usize = 8;
 
+/// Causes of known exceptions, which are in the documents: a part of a document's name, of a reason, and the cause.
+const CAUSES: [(&str, &str, &str); 5] = [
+    ("malicious", "unsatisfiable", "the path is an attack on generators of code"),
+    ("peertube", "unsatisfiable", "the body is a list, but a multipart form has named parts only"),
+    ("mailscript", "unsatisfiable", "what fits one alternative fits the other one as well"),
+    ("Xero", "the body is no object", "the schema has properties and no type, and its example is a list"),
+    ("", "has the name of a parameter", "an undeclared member cannot have an argument of this name"),
+];
+
 /// The sum of several documents.
 #[derive(Default)]
 pub(super) struct CorpusSummary {
@@ -164,9 +173,17 @@ fn findings_of<'j>(
         of(&judged.verdict).iter().map(|JudgeFinding { method, path, reasons }| {
             let reasons: Vec<String> = reasons.iter().map(|reason| shortened(reason)).collect();
             let (name, path) = (&judged.document.name, shortened(path));
-            format!("- `{name}`: `{method} {path}`: {}\n", reasons.join("; "))
+            format!("- `{name}`: `{method} {path}`: {}{}\n", reasons.join("; "), cause(name, &reasons))
         })
     })
+}
+
+/// The known cause of a finding, in parentheses.
+fn cause(document: &str, reasons: &[String]) -> String {
+    let is_of = |(name, kind, _): &&(&str, &str, &str)| {
+        document.contains(name) && reasons.iter().any(|reason| reason.contains(kind))
+    };
+    CAUSES.iter().find(is_of).map(|(_, _, cause)| format!(" ({cause})")).unwrap_or_default()
 }
 
 /// All reasons of these findings.
