@@ -8,6 +8,7 @@ mod all_of;
 mod alternatives;
 mod discriminator;
 mod keywords;
+mod pattern;
 mod prune;
 #[cfg(test)]
 mod tests;

@@ -80,7 +80,15 @@ impl<'s> ArgumentGenerator<'s> {
             value = merge(value, self.value(target, depth + 1)?);
         }
         // Branches are more specific: they may allow one value of the type only.
-        Some(merge(value, self.typed_value(schema, depth)?))
+        let mut value = merge(value, self.typed_value(schema, depth)?);
+        // A branch may require a member that only the schema around it describes.
+        for (name, member) in value.as_object_mut().into_iter().flatten() {
+            let described = schema["properties"].get(name).filter(|_| *member == ANY);
+            if let Some(inside) = described.and_then(|described| self.value(described, depth + 1)) {
+                *member = inside;
+            }
+        }
+        Some(value)
     }
 
     /// Returns a value that the schema contains.
@@ -246,7 +254,8 @@ fn text(schema: &Value) -> Option<Value> {
 
 /// Returns a text for a regular expression. The generator knows no anchors.
 fn matching_text(pattern: &str, fewest: usize, most: usize) -> Option<String> {
-    let mut pattern = pattern.replace("\\/", "/").replace("\\Z", "");
+    // In ECMAScript these are ASCII.
+    let mut pattern = pattern.replace("\\/", "/").replace("\\d", "[0-9]").replace("\\w", "[0-9A-Za-z_]");
     for (anchored, free) in [("|^", "|"), ("$|", "|"), ("(^", "("), ("$)", ")")] {
         pattern = pattern.replace(anchored, free);
     }
@@ -280,4 +289,25 @@ fn number(schema: &Value) -> Value {
         }
     }
     if number.fract() == 0.0 { json!(number as i64) } else { json!(number) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn generated_arguments_are_accepted() {
+        let check = |property: Value| {
+            let schema = json!({"type": "object", "properties": {"a": property}, "required": ["a"]});
+            assert_eq!(accepted_arguments(&schema, |_| Ok(())).map(drop), Ok(()), "{schema}");
+        };
+        check(json!({"type": "string", "pattern": "^\\d+\\.\\d+$"}));
+        check(json!({"type": "string", "pattern": "^[\\w-]{3}$"}));
+        check(json!({
+            "type": "object",
+            "properties": {"kind": {"type": "string"}, "id": {"type": "integer"}, "name": {"type": "string"}},
+            "required": ["kind"],
+            "oneOf": [{"required": ["id"]}, {"required": ["name"]}],
+        }));
+    }
 }

@@ -17,11 +17,10 @@ use toolyard_openapi::operation::{BodyContent, OpenApiOperation, RequestBody};
 use toolyard_openapi::{DescribedOperation, DescriptionSources, ReadOptions, read};
 use xtask_support::{measure, process};
 
+use super::SAMPLE_SERVER;
 use super::arguments::accepted_arguments;
 use super::documents::CorpusDocument;
-
-/// Server of sample requests: the documents' own may be relative.
-const SAMPLE_SERVER: &str = "https://service.example";
+use super::examples::{BodyExamples, ExampleCall};
 
 /// The first line: a summary of the conversion.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -55,6 +54,8 @@ struct OperationLine {
     definition: Box<RawValue>,
     plan: Value,
     call: SampleCall,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    examples: Vec<ExampleCall>,
 }
 
 /// A call with generated arguments.
@@ -70,10 +71,11 @@ struct SampleCall {
 /// Converts a document in another process. If the process crashes, the document counts as refused.
 pub(super) fn convert_in_process(
     document: &CorpusDocument,
+    examples: &Path,
     lines: &Path,
 ) -> anyhow::Result<ConversionSummary> {
     let mut child = Command::new("/proc/self/exe");
-    child.arg("convert").arg(&document.root).arg(lines);
+    child.arg("convert").arg(&document.root).arg(examples).arg(lines);
     if let Err(error) = process::run(&mut child) {
         let summary = ConversionSummary {
             refused: Some(format!("the process: {error:#}")),
@@ -87,7 +89,7 @@ pub(super) fn convert_in_process(
 }
 
 /// The part of the other process.
-pub(super) fn run(root: &Path, lines: &Path) -> anyhow::Result<()> {
+pub(super) fn run(root: &Path, examples: &Path, lines: &Path) -> anyhow::Result<()> {
     let sources = sources(root)?;
     let started = cpu_seconds();
     let sources = with_referenced_files(sources);
@@ -108,11 +110,12 @@ pub(super) fn run(root: &Path, lines: &Path) -> anyhow::Result<()> {
             Vec::new()
         }
     };
+    let examples = BodyExamples::read(examples)?;
     let file = File::create(lines).with_context(|| format!("create {}", lines.display()))?;
     let mut out = BufWriter::new(file);
     writeln!(out, "{}", serde_json::to_string(&summary)?)?;
     for described in operations {
-        writeln!(out, "{}", serde_json::to_string(&line(&described)?)?)?;
+        writeln!(out, "{}", serde_json::to_string(&line(&described, &examples)?)?)?;
     }
     out.flush().context("write the lines")
 }
@@ -142,7 +145,7 @@ fn cpu_seconds() -> f64 {
 }
 
 /// Returns the operation as it is published, with names of arguments that the interfaces of models accept.
-fn line(described: &DescribedOperation) -> anyhow::Result<OperationLine> {
+fn line(described: &DescribedOperation, examples: &BodyExamples) -> anyhow::Result<OperationLine> {
     let operation = &described.operation;
     let tool = Tool::named(&operation.name, described.definition.clone());
     let renamed = tool.renamed();
@@ -151,6 +154,8 @@ fn line(described: &DescribedOperation) -> anyhow::Result<OperationLine> {
     let mut definition = published.definition.clone();
     definition.remove("name");
     let schema = published.input_schema().map(Json::to_value).unwrap_or_default();
+    let call = sample_call(operation, &schema, names);
+    let examples = examples.calls(operation, &schema, names, call.arguments.as_ref());
     Ok(OperationLine {
         method: operation.method.to_string(),
         path: operation.path.clone(),
@@ -158,7 +163,8 @@ fn line(described: &DescribedOperation) -> anyhow::Result<OperationLine> {
         definition: RawValue::from_string(definition.to_json().as_text().to_owned())
             .context("a definition is JSON")?,
         plan: plan(operation, |argument| names.map_or(argument, |names| names.published(argument))),
-        call: sample_call(operation, &schema, names),
+        call,
+        examples,
     })
 }
 

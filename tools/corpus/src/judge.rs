@@ -32,6 +32,14 @@ pub(super) struct JudgeVerdict {
     pub(super) legal: usize,
     /// Tools that are not satisfiable or have illegal names of arguments, and the reasons.
     pub(super) unusable: Vec<JudgeFinding>,
+    /// Number of judged examples of bodies that their document allows.
+    pub(super) examples: usize,
+    /// Number of these that the tool accepts and sends as they are.
+    pub(super) carried: usize,
+    /// The others, and the reasons.
+    pub(super) refused_examples: Vec<JudgeFinding>,
+    /// Examples that break the schema of their own document, and the place.
+    pub(super) broken_examples: Vec<JudgeFinding>,
     /// The faults of the other tools.
     pub(super) unfaithful: Vec<JudgeFinding>,
     /// Faults of the conversion as a whole.

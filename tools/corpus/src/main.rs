@@ -14,6 +14,7 @@
 mod arguments;
 mod convert;
 mod documents;
+mod examples;
 mod goals;
 mod judge;
 mod report;
@@ -27,6 +28,9 @@ use xtask_support::CORPORA_VARIABLE;
 use self::convert::ConversionSummary;
 use self::documents::{CorpusDocument, DocumentCorpus};
 use self::judge::JudgeVerdict;
+
+/// Server of sample requests: the documents' own may be relative.
+const SAMPLE_SERVER: &str = "https://service.example";
 
 /// Convert real OpenAPI documents to tools and judge the result
 #[derive(Parser)]
@@ -50,7 +54,7 @@ struct CorpusArgs {
 enum CorpusProcess {
     /// Convert one document
     #[command(hide = true)]
-    Convert { root: PathBuf, made: PathBuf },
+    Convert { root: PathBuf, examples: PathBuf, made: PathBuf },
 }
 
 /// A document, the summary of its conversion, and the verdict of the judge.
@@ -63,8 +67,8 @@ struct JudgedDocument {
 /// Converts and judges if the documents are available.
 fn main() -> anyhow::Result<()> {
     let args = CorpusArgs::parse();
-    if let Some(CorpusProcess::Convert { root, made }) = &args.process {
-        return convert::run(root, made);
+    if let Some(CorpusProcess::Convert { root, examples, made }) = &args.process {
+        return convert::run(root, examples, made);
     }
     ensure!(
         !(args.write && cfg!(debug_assertions)),
@@ -86,13 +90,16 @@ fn convert_and_judge(args: &CorpusArgs, corpora: &Path) -> anyhow::Result<()> {
     let folder = tempfile::TempDir::new().context("create a folder")?;
     let folder = args.keep.as_deref().unwrap_or(folder.path());
     std::fs::create_dir_all(folder).with_context(|| format!("create {}", folder.display()))?;
-    let lines = |number: usize| folder.join(format!("{number:03}.jsonl"));
+    let files = |suffix: &str| -> Vec<PathBuf> {
+        (0..documents.len()).map(|number| folder.join(format!("{number:03}{suffix}.jsonl"))).collect()
+    };
+    let (lines, examples) = (files(""), files("-examples"));
+    examples::extract(&documents, &examples, folder)?;
     let mut summaries = Vec::with_capacity(documents.len());
-    for (number, document) in documents.iter().enumerate() {
-        summaries.push(convert::convert_in_process(document, &lines(number))?);
+    for ((document, examples), lines) in documents.iter().zip(&examples).zip(&lines) {
+        summaries.push(convert::convert_in_process(document, examples, lines)?);
     }
-    let verdicts =
-        judge::run_judge(&documents, &(0..documents.len()).map(lines).collect::<Vec<_>>(), folder)?;
+    let verdicts = judge::run_judge(&documents, &lines, folder)?;
     ensure!(verdicts.len() == documents.len(), "the judge has not judged each document");
     let all = documents.into_iter().zip(summaries).zip(verdicts);
     let all: Vec<JudgedDocument> =

@@ -2,11 +2,24 @@
 
 use std::fmt::Write;
 
+use super::JudgedDocument;
 use super::goals::{self, memory_limit};
-use super::{JudgedDocument, judge::JudgeFinding};
+use super::judge::{JudgeFinding, JudgeVerdict};
 
 /// Maximum number of unfaithful operations that are printed.
 const MAX_FINDINGS: usize = 40;
+
+/// Maximum number of documents whose first broken example is listed.
+const MAX_BROKEN_EXAMPLES: usize = 8;
+
+/// Causes of known exceptions, which are in the documents: a part of a document's name, of a reason, and the cause.
+const CAUSES: [(&str, &str, &str); 5] = [
+    ("malicious", "unsatisfiable", "the path is an attack on generators of code"),
+    ("peertube", "unsatisfiable", "the body is a list, but a multipart form has named parts only"),
+    ("mailscript", "unsatisfiable", "what fits one alternative fits the other one as well"),
+    ("Xero", "the body is no object", "the schema has properties and no type, and its example is a list"),
+    ("", "has the name of a parameter", "an undeclared member cannot have an argument of this name"),
+];
 
 /// The sum of several documents.
 #[derive(Default)]
@@ -20,6 +33,9 @@ pub(super) struct CorpusSummary {
     faithful: usize,
     satisfiable: usize,
     legal: usize,
+    examples: usize,
+    carried: usize,
+    broken: usize,
     cut: usize,
     cpu_seconds: f64,
     slowest: f64,
@@ -42,6 +58,9 @@ impl CorpusSummary {
             sum.faithful += verdict.faithful;
             sum.satisfiable += verdict.satisfiable;
             sum.legal += verdict.legal;
+            sum.examples += verdict.examples;
+            sum.carried += verdict.carried;
+            sum.broken += reasons(&verdict.broken_examples).count();
             sum.cut += verdict.cut;
             sum.cpu_seconds += made.cpu_seconds;
             sum.slowest = sum.slowest.max(made.cpu_seconds);
@@ -59,9 +78,13 @@ impl CorpusSummary {
         percent(self.faithful, self.operations)
     }
 
+    pub(super) fn examples_percent(&self) -> f64 {
+        percent(self.carried, self.examples)
+    }
+
     fn row(&self, name: &str) -> String {
         format!(
-            "| {name} | {} | {} | {} | {} | {} | {:.2} % | {:.2} % | {:.2} % | {:.2} % | {} | {:.2} | {} MB |\n",
+            "| {name} | {} | {} | {} | {} | {} | {:.2} % | {:.2} % | {:.2} % | {:.2} % | {} | {:.2} % | {} | {} | {:.2} | {} MB |\n",
             self.documents,
             self.accepted,
             self.invalid,
@@ -71,6 +94,9 @@ impl CorpusSummary {
             self.faithful_percent(),
             percent(self.satisfiable, self.tools),
             percent(self.legal, self.tools),
+            self.examples,
+            self.examples_percent(),
+            self.broken,
             self.cut,
             self.cpu_seconds,
             self.peak >> 10,
@@ -97,7 +123,9 @@ pub(super) fn page(all: &[JudgedDocument]) -> String {
     page += &graph.row("Microsoft Graph");
     page += &peers(&others);
     page += &goals_table(&others, &graph);
-    page += &unusable_tools(all);
+    page += &findings_list("Tools that cannot be called", all, |verdict| &verdict.unusable);
+    page += &findings_list("Examples that are not accepted", all, |verdict| &verdict.refused_examples);
+    page += &broken_examples(all);
     page += "\n## Refused documents\n\nInvalid documents, rightly refused:\n\n";
     for JudgedDocument { document, summary: made, verdict } in all {
         if let (Some(refused), Some(invalid)) = (&made.refused, &verdict.invalid) {
@@ -109,20 +137,58 @@ pub(super) fn page(all: &[JudgedDocument]) -> String {
     page
 }
 
-/// Lists the tools that no call satisfies, or whose arguments have illegal names.
-fn unusable_tools(all: &[JudgedDocument]) -> String {
-    let mut text = String::new();
-    for judged in all {
-        for JudgeFinding { method, path, reasons } in &judged.verdict.unusable {
-            let reasons: Vec<String> = reasons.iter().map(|reason| shortened(reason)).collect();
-            let (name, path) = (&judged.document.name, shortened(path));
-            let _infallible = writeln!(text, "- `{name}`: `{method} {path}`: {}", reasons.join("; "));
-        }
-    }
+/// Lists the findings of one kind, if there are any.
+fn findings_list(title: &str, all: &[JudgedDocument], of: fn(&JudgeVerdict) -> &Vec<JudgeFinding>) -> String {
+    let text: String = findings_of(all, of).collect();
     match text.is_empty() {
         true => text,
-        false => format!("\n## Tools that cannot be called\n\n{text}"),
+        false => format!("\n## {title}\n\n{text}"),
     }
+}
+
+/// Lists the first examples that break their own documents, one of each document.
+fn broken_examples(all: &[JudgedDocument]) -> String {
+    let broken: Vec<&JudgedDocument> =
+        all.iter().filter(|judged| !judged.verdict.broken_examples.is_empty()).collect();
+    let number: usize = broken.iter().map(|judged| reasons(&judged.verdict.broken_examples).count()).sum();
+    if number == 0 {
+        return String::new();
+    }
+    let first = broken.iter().take(MAX_BROKEN_EXAMPLES);
+    let first = first
+        .filter_map(|judged| findings_of(std::slice::from_ref(*judged), |it| &it.broken_examples).next());
+    format!(
+        "\n## Examples that break their own documents\n\n{number} in {} documents, such as:\n\n{}",
+        broken.len(),
+        first.collect::<String>()
+    )
+}
+
+/// One line for each finding.
+fn findings_of<'j>(
+    all: impl IntoIterator<Item = &'j JudgedDocument>,
+    of: fn(&JudgeVerdict) -> &Vec<JudgeFinding>,
+) -> impl Iterator<Item = String> {
+    all.into_iter().flat_map(move |judged| {
+        of(&judged.verdict).iter().map(|JudgeFinding { method, path, reasons }| {
+            let reasons: Vec<String> = reasons.iter().map(|reason| shortened(reason)).collect();
+            let (name, path) = (&judged.document.name, shortened(path));
+            format!("- `{name}`: `{method} {path}`: {}{}\n", reasons.join("; "), cause(name, &reasons))
+        })
+    })
+}
+
+/// The known cause of a finding, in parentheses.
+fn cause(document: &str, reasons: &[String]) -> String {
+    let is_of = |(name, kind, _): &&(&str, &str, &str)| {
+        document.contains(name) && reasons.iter().any(|reason| reason.contains(kind))
+    };
+    CAUSES.iter().find(is_of).map(|(_, _, cause)| format!(" ({cause})")).unwrap_or_default()
+}
+
+/// All reasons of these findings.
+fn reasons(findings: &[JudgeFinding]) -> impl Iterator<Item = &String> {
+    findings.iter().flat_map(|finding| &finding.reasons)
 }
 
 /// The beginning of a text, in one line. Paths of some documents are programs.

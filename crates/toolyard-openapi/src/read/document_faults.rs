@@ -166,7 +166,7 @@ pub(super) fn find(
         unusable: HashSet::new(),
         missing: BTreeMap::new(),
     };
-    let mut incomplete = Vec::new();
+    let mut incomplete: Vec<_> = without_paths(files).into_iter().collect();
     for root in files.roots() {
         let file = files.name(root.file);
         search.visit(root, &NodePath::of(file), false);
@@ -180,6 +180,20 @@ pub(super) fn find(
     }
     incomplete.extend(search.faults);
     incomplete
+}
+
+/// Returns a fault if a document has no `paths`. Since OpenAPI 3.1, webhooks or components may stand for them (section
+/// 4.8.1).
+fn without_paths(files: &SpecFiles<'_>) -> Option<DescriptionFault> {
+    let root = files.root();
+    let is_early = ["2.", "3.0"].iter().any(|early| {
+        let version = root.node.text("openapi").or(root.node.text("swagger"));
+        version.is_some_and(|version| version.starts_with(early))
+    });
+    let parts: &[&str] = if is_early { &["paths"] } else { &["paths", "webhooks", "components"] };
+    let is_missing = parts.iter().all(|part| root.get(part).is_none());
+    let location = FaultLocation::of(files.name(root.file)).at("paths");
+    is_missing.then(|| fault(&location, "missing: the document seems to be incomplete".to_owned()))
 }
 
 /// Returns a fault if the text ends between a key and its value.

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{FlatSchema, SchemaDialect, SchemaDirection, SchemaWriter};
+use super::{FlatSchema, SchemaDialect, SchemaDirection, SchemaWriter, pattern};
 use crate::document::SpecNode;
 use crate::resolve::NodeRef;
 
@@ -65,9 +65,8 @@ impl<'d> SchemaWriter<'_, 'd> {
         }
         let value = match (name, at.node) {
             ("additionalProperties", SpecNode::Bool(false)) => Value::Bool(false),
-            ("format" | "pattern" | "contentMediaType" | "contentEncoding", SpecNode::Text(text)) => {
-                text.as_ref().into()
-            }
+            ("pattern", SpecNode::Text(text)) => pattern::to_ecmascript(text)?.into(),
+            ("format" | "contentMediaType" | "contentEncoding", SpecNode::Text(text)) => text.as_ref().into(),
             ("enum", SpecNode::List(values)) if !values.is_empty() => at.node.to_value(),
             ("default", _) => at.node.to_value(),
             ("example", _) => return Some(("examples", short_examples(std::slice::from_ref(at.node))?)),

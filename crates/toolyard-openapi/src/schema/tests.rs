@@ -64,6 +64,24 @@ fn keywords_are_converted_to_2020_12() {
 }
 
 #[test]
+fn patterns_of_other_notations_become_ecmascript() {
+    let check = |pattern: &str, expected: Option<&str>| {
+        let document = format!("root: {{type: string, pattern: {}}}", serde_json::json!(pattern));
+        let pattern = expected.map(|it| format!(r#","pattern":{}"#, serde_json::json!(it)));
+        old(&document, &format!(r#"{{"type":"string"{}}}"#, pattern.unwrap_or_default()));
+    };
+    check("^a/b$", Some("^a/b$"));
+    check("/a/", Some("/a/"));
+    check(r"^\d\\A$", Some(r"^\d\\A$"));
+    check(r"\A[a-z]+\z", Some("^[a-z]+$"));
+    check(r"\A[\A\-a]\Z", Some(r"^[\A\-a]$"));
+    check("/^[a-z]+$/", Some("^[a-z]+$"));
+    check(r"/^a\/b$/u", Some(r"^a\/b$"));
+    // A schema cannot ignore case.
+    check("/^[a-z]+$/i", None);
+}
+
+#[test]
 fn reference_targets_become_definitions() {
     old(
         "root: {$ref: '#/a/Pet'}\na: {Pet: {type: object, properties: {mate: {$ref: '#/a/Pet'}}}}",

@@ -30,7 +30,7 @@ components: {schemas: {C: {type: object, properties: {example: {$ref: '#/compone
     let json = r#"{"openapi": "3.0.0", "paths": {}, "paths": {"/a": {"get": {}}}}"#;
     assert_eq!(faults(&[("a.json", json)]), ["a.json#/paths duplicate key: the last value is used"]);
     let many: String = (0..2000).map(|index| format!("{{$ref: '#/components/a{index}'}}, ")).collect();
-    let many = faults(&[("a.yaml", &format!("openapi: 3.0.0\ncomponents: {{x: [{many}]}}"))]);
+    let many = faults(&[("a.yaml", &format!("openapi: 3.0.0\npaths: {{}}\ncomponents: {{x: [{many}]}}"))]);
     assert_eq!(many.len(), 1001);
     assert_eq!(
         many[1000],
@@ -82,6 +82,13 @@ components:
         incomplete("openapi: 3.0.0\npaths:\n  /a:\n    get:"),
         "a.yaml#/paths/~1a/get the text ends without a value: the document seems to be incomplete"
     );
+    let no_paths = "a.yaml#/paths missing: the document seems to be incomplete";
+    assert_eq!(incomplete("swagger: '2.0'\ndefinitions: {A: {type: object}}"), no_paths);
+    assert_eq!(incomplete("openapi: 3.0.0\ninfo: {title: a}"), no_paths);
+    assert_eq!(incomplete("openapi: 3.1.0\ninfo: {title: a}"), no_paths);
+    // Since 3.1 one of three is enough (section 4.8.1).
+    assert_eq!(incomplete("openapi: 3.1.0\nwebhooks: {}"), "");
+    assert_eq!(incomplete("openapi: 3.1.0\ncomponents: {}"), "");
 }
 
 #[test]
