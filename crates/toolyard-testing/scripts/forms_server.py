@@ -20,6 +20,7 @@ TOOLS = {
     "server_tree": (TREE, [None, {"next": [None]}]),
     "server_map": ({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}, {"a": 1}),
     "server_bare": (None, [3]),
+    "server_wrong": ({"type": "object", "required": ["a"]}, {"b": 1}),
 }
 
 

@@ -23,13 +23,15 @@ mod listener;
 mod lost_keys;
 mod management;
 mod manifest_edits;
+mod nesting;
 mod openapi;
-mod output_forms;
+
 mod overrides;
 mod pass_through;
 mod processes;
 mod progress;
 mod real_servers;
+mod result_forms;
 mod schemathesis;
 mod sdk_examples;
 mod search;
