@@ -108,7 +108,7 @@ struct SettingRule {
     reason: &'static str,
 }
 
-/// Why a client without a key and without a session needs a setting at a server with state for each connection.
+/// Reason for a setting: a client without a key and a session, at a server with state for each connection.
 const KEYLESS_TOOLS: &str = "2026-07-28 § server/tools: lists must not vary by connection, so that a client without a key sees those of the shared connection; this server lists the tool only to connections with the capability";
 const KEYLESS_CHANGES: &str = "2026-07-28 § server/tools: lists must not vary by connection, so that a client without a key sees those of the shared connection; this server announces the change only to the connection that caused it";
 

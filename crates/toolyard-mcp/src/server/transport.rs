@@ -3,8 +3,8 @@
 
 mod answer_store;
 mod batch;
+mod client_events;
 pub mod duplex;
-mod event_limit;
 pub mod http;
 pub mod refusal;
 pub(super) mod replay;

@@ -59,3 +59,34 @@ async fn large_answer_after_progress_is_an_error_for_limited_clients() {
         }
     }
 }
+
+#[tokio::test]
+async fn client_that_names_events_first_gets_small_answers_as_events() {
+    let upstream =
+        TestUpstream::start(ScriptedUpstream::new(UpstreamEra::Modern, &[TOOL], |r: &ReceivedRequest| {
+            let is_large = r.params().get("arguments").find("large").is_some();
+            let result = if is_large { large() } else { r#"{"content":[]}"#.to_owned() };
+            ScriptedReply::result(r, &result)
+        }));
+    let running = gateway(&[("h", upstream.address, "")], "").await;
+    let address = running.address();
+    for client in [WireClient::in_session(address).await, WireClient::new(address, ClientMode::Modern).await]
+    {
+        for (accept, arguments, expected) in [
+            ("text/event-stream, application/json", "{}", "text/event-stream"),
+            ("text/event-stream, application/json", r#"{"large":1}"#, "application/json"),
+            ("application/json, text/event-stream", "{}", "application/json"),
+        ] {
+            let params = client.call_params("t", arguments, "");
+            let headers = format!("accept: {accept}\r\n{}", client.headers("tools/call", &params));
+            let body = format!(r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{params}}}"#);
+            let mut connection = WireConnection::open(address).await;
+            connection.send(&post(&headers, &body)).await;
+            let mut stream = connection.stream().await;
+            assert_eq!(content_type(&stream), expected, "{:?} {arguments}", client.mode);
+            if expected == "text/event-stream" {
+                assert!(stream.message().await.unwrap().contains(r#""content":[]"#), "{:?}", client.mode);
+            }
+        }
+    }
+}

@@ -21,7 +21,7 @@ use toolyard_net::budget::{ByteBudget, ReclaimBytes};
 use toolyard_net::client::HttpClient;
 use toolyard_net::guard::{self, BrowserGuard};
 
-use super::event_limit::EventLimit;
+use super::client_events::ClientEvents;
 use super::refusal::{
     BodyLimits, refuse_http, refuse_malformed, refuse_request, refuse_unbuffered, revision_of, unread_id,
 };
@@ -196,7 +196,8 @@ impl HttpFrontend {
             let responses = batch::answer(sender, messages).await;
             (!responses.is_empty()).then_some(HttpReply::Batch(responses))
         };
-        respond(Box::pin(answer), notifications, Some(session.clone()), EventLimit::of(&parts.headers)).await
+        respond(Box::pin(answer), notifications, Some(session.clone()), ClientEvents::of(&parts.headers))
+            .await
     }
 
     /// Handles a stateless request.
@@ -234,7 +235,7 @@ impl HttpFrontend {
             let answer = frontend.answer(request, sender).await;
             Some(HttpReply::of(&id, answer, modern::error_status))
         };
-        respond(Box::pin(answer), messages, None, EventLimit::of(&parts.headers)).await
+        respond(Box::pin(answer), messages, None, ClientEvents::of(&parts.headers)).await
     }
 
     /// Handles a request in a session, or one without a session from a client that only lists and calls.
@@ -266,7 +267,7 @@ impl HttpFrontend {
             };
             Some(HttpReply::of(&id, answer, |_| StatusCode::OK))
         };
-        respond(Box::pin(answer), messages, session, EventLimit::of(&parts.headers)).await
+        respond(Box::pin(answer), messages, session, ClientEvents::of(&parts.headers)).await
     }
 
     /// Creates the notification sink of a request, with a queue if the client accepts a stream.

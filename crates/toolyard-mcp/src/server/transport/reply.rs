@@ -19,7 +19,7 @@ use toolyard_net::body::{self, BodyPieces};
 use toolyard_net::sse;
 
 use super::batch;
-use super::event_limit::EventLimit;
+use super::client_events::ClientEvents;
 use super::replay::StreamPurpose;
 use super::streams::{SessionStreams, StreamItem, StreamReader};
 use crate::server::McpAnswer;
@@ -50,6 +50,11 @@ impl HttpReply {
         Self::One(status, message::response(Some(id), answer))
     }
 
+    /// Returns `true` if the client prefers an event. Errors with an HTTP status of their own are always plain.
+    fn is_preferred_as(&self, events: ClientEvents) -> bool {
+        matches!(self, Self::One(StatusCode::OK, response) if events.are_preferred_for(response))
+    }
+
     /// Returns the messages of a stream. A batch is split into single messages, which every client accepts (2025-03-26,
     /// basic/transports, sending messages).
     fn messages(self) -> VecDeque<Vec<Bytes>> {
@@ -66,15 +71,17 @@ impl HttpReply {
 /// Until there is a stream, a client that disconnects cancels its request: it has no event to resume from, so that it
 /// could never get the answer.
 ///
-/// A client that reads events of limited size gets a stream late, so that a large answer is plain JSON.
+/// A client that reads events of limited size gets a stream late, so that a large answer is plain JSON. One that prefers
+/// events gets a stream for a small answer too.
 pub(super) async fn respond(
     mut answer: PendingReply,
     messages: Option<mpsc::Receiver<Bytes>>,
     session: Option<Arc<LegacySession>>,
-    limit: EventLimit,
+    events: ClientEvents,
 ) -> Response {
     let Some(mut messages) = messages else { return json_reply(answer.await) };
     let is_primed = session.as_ref().is_some_and(|session| session.streams.is_primed());
+    let mut is_answered = false;
     let first = tokio::select! {
         biased;
         reply = &mut answer => match messages.try_recv() {
@@ -83,16 +90,21 @@ pub(super) async fn respond(
                 answer = std::future::ready(reply).boxed();
                 Some(message)
             }
+            Err(_) if reply.as_ref().is_some_and(|reply| reply.is_preferred_as(events)) => {
+                answer = std::future::ready(reply).boxed();
+                is_answered = true;
+                None
+            }
             Err(_) => return json_reply(reply),
         },
         Some(message) = messages.recv() => Some(message),
-        () = tokio::time::sleep(if is_primed && !limit.exists() { STREAM_AFTER } else { KEEP_ALIVE_AFTER }) => None,
+        () = tokio::time::sleep(if is_primed && !events.are_limited() { STREAM_AFTER } else { KEEP_ALIVE_AFTER }) => None,
     };
-    let opening = (first.is_none() && !is_primed).then(|| vec![sse::KEEP_ALIVE]);
+    let opening = (first.is_none() && !is_answered && !is_primed).then(|| vec![sse::KEEP_ALIVE]);
     let opening = stream::iter(opening);
     match session {
         Some(session) => {
-            event_stream(opening.chain(resumable_stream(&session, first, messages, answer, limit)))
+            event_stream(opening.chain(resumable_stream(&session, first, messages, answer, events)))
         }
         None => {
             // The client sets the pace of the stream, but must not delay the call. The call ends when the client
@@ -100,7 +112,7 @@ pub(super) async fn respond(
             let mut work = JoinSet::new();
             work.spawn(answer);
             let answer = async move { work.join_next().await?.ok()? }.boxed();
-            let items = reply_items(first, messages, answer, limit).map(StreamItem::into_pieces);
+            let items = reply_items(first, messages, answer, events).map(StreamItem::into_pieces);
             event_stream(opening.chain(items.map(sse::message_event)))
         }
     }
@@ -112,10 +124,10 @@ fn resumable_stream(
     first: Option<Bytes>,
     messages: mpsc::Receiver<Bytes>,
     answer: PendingReply,
-    limit: EventLimit,
+    events: ClientEvents,
 ) -> StreamReader {
     let (sender, reply) = oneshot::channel();
-    let source = reply_items(first, messages, async { reply.await.ok()? }.boxed(), limit);
+    let source = reply_items(first, messages, async { reply.await.ok()? }.boxed(), events);
     SessionStreams::start(session, StreamPurpose::Call, source.boxed(), |mut stream| async move {
         tokio::select! {
             biased;
@@ -132,12 +144,12 @@ fn reply_items(
     first: Option<Bytes>,
     messages: mpsc::Receiver<Bytes>,
     answer: PendingReply,
-    limit: EventLimit,
+    events: ClientEvents,
 ) -> impl Stream<Item = StreamItem> + Send {
     let rest = ReplyStream { answer, responses: None, messages };
     let items = stream::iter(first.map(|message| StreamItem::Message(vec![message])))
         .chain(stream::unfold(rest, ReplyStream::next));
-    items.filter_map(move |item| std::future::ready(item.fit(limit)))
+    items.filter_map(move |item| std::future::ready(item.fit(events)))
 }
 
 /// Returns a plain JSON response. A cancelled request has an empty one.

@@ -20,8 +20,8 @@ use toolyard_core::{Caller, ErrorCode, ToolError};
 use toolyard_net::{guard, sse};
 
 use super::batch;
+use super::client_events::ClientEvents;
 use super::duplex::{self, InboundMessage, MessageSink, MessageSource};
-use super::event_limit::EventLimit;
 use super::http::{HttpOptions, caller_of, is_json, principal_of, session_not_found, stopping_error};
 use super::refusal::refuse_without_id;
 use super::reply::{self, empty_response, error_response};
@@ -152,7 +152,7 @@ async fn open_stream(State(endpoint): State<Arc<SseFrontend>>, request: http::Re
         endpoint.frontend.clone(),
         registered.caller.clone(),
         source,
-        EventSink { messages: outbound, limit: EventLimit::of(&parts.headers) },
+        EventSink { messages: outbound, events: ClientEvents::of(&parts.headers) },
         MAX_REQUESTS,
         // The listener ends the stream, which cancels running requests.
         Duration::MAX,
@@ -261,12 +261,12 @@ impl MessageSource for PostedMessages {
 /// The queue of the stream of events.
 struct EventSink {
     messages: mpsc::Sender<Vec<Bytes>>,
-    limit: EventLimit,
+    events: ClientEvents,
 }
 
 impl MessageSink for EventSink {
     async fn send(&mut self, message: &[Bytes]) -> io::Result<()> {
-        match self.limit.fit(message.to_vec()) {
+        match self.events.fit(message.to_vec()) {
             Some(message) => self.messages.send(message).await.map_err(io::Error::other),
             None => Ok(()),
         }

@@ -20,7 +20,7 @@ use toolyard_net::budget::ByteBudget;
 use toolyard_net::sse;
 
 use super::answer_store::AnswerStore;
-use super::event_limit::EventLimit;
+use super::client_events::ClientEvents;
 use super::replay::{EventId, ReplayBuffer, StreamPurpose};
 use crate::server::session::LegacySession;
 
@@ -38,10 +38,10 @@ pub(super) enum StreamItem {
 
 impl StreamItem {
     /// Returns the item within the limit of the client, if it can be.
-    pub(super) fn fit(self, limit: EventLimit) -> Option<Self> {
+    pub(super) fn fit(self, events: ClientEvents) -> Option<Self> {
         match self {
-            Self::Message(pieces) => limit.fit(pieces).map(Self::Message),
-            Self::Answer(pieces) => limit.fit(pieces).map(Self::Answer),
+            Self::Message(pieces) => events.fit(pieces).map(Self::Message),
+            Self::Answer(pieces) => events.fit(pieces).map(Self::Answer),
         }
     }
 

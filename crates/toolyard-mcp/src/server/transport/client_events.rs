@@ -1,4 +1,7 @@
-//! The largest event that a client reads.
+//! The events that a client reads.
+//!
+//! A client that names `text/event-stream` first in `Accept` gets a stream, unless its answer is large. Others get a
+//! stream only if a message precedes the answer.
 //!
 //! The Python SDK refuses an event of more than 1 MiB from version 2 on, however many lines of data it has, and with it
 //! the stream of the call. Its HTTP library is the only sign of it. Other clients read events of any size, and every
@@ -16,28 +19,43 @@ const LIMITED_AGENT: (&str, usize) = ("python-httpx2/", 1 << 20);
 /// Bytes of an event beside its message.
 const EVENT_OVERHEAD: usize = 1 << 10;
 
-/// The maximum size of a message in an event; `None` if the client has no limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct EventLimit(Option<usize>);
+/// Largest answer, in bytes, that is an event only because the client prefers events. Clients have various limits for
+/// events, and none for plain responses.
+const LARGEST_PREFERRED: usize = 64 << 10;
 
-impl EventLimit {
-    /// Returns the limit of the client that sends these headers.
+/// The events that a client reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ClientEvents {
+    /// The maximum size of a message in an event; `None` if there is no limit.
+    limit: Option<usize>,
+    are_preferred: bool,
+}
+
+impl ClientEvents {
+    /// Returns the events for the client that sends these headers.
     pub(super) fn of(headers: &HeaderMap) -> Self {
-        let agent = headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
+        let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let (limited, bytes) = LIMITED_AGENT;
-        Self(agent.starts_with(limited).then_some(bytes - EVENT_OVERHEAD))
+        let limit = text(header::USER_AGENT).starts_with(limited).then_some(bytes - EVENT_OVERHEAD);
+        let are_preferred = text(header::ACCEPT).trim_start().starts_with("text/event-stream");
+        Self { limit, are_preferred }
     }
 
-    /// True if the client has a limit, so that a plain response is better than a stream.
-    pub(super) const fn exists(self) -> bool {
-        self.0.is_some()
+    /// Returns `true` if the client has a limit, so that a plain response is better than a stream.
+    pub(super) const fn are_limited(self) -> bool {
+        self.limit.is_some()
+    }
+
+    /// Returns `true` if the client prefers an event to a plain response with this answer.
+    pub(super) fn are_preferred_for(self, answer: &[Bytes]) -> bool {
+        self.are_preferred && answer.iter().map(Bytes::len).sum::<usize>() <= LARGEST_PREFERRED
     }
 
     /// Returns a message that the client reads: this one, or the error that takes the place of a larger answer. `None`
     /// if a message that is not an answer is larger: it would end the stream before the answer.
     pub(super) fn fit(self, message: Vec<Bytes>) -> Option<Vec<Bytes>> {
         let size = message.iter().map(Bytes::len).sum();
-        match self.0 {
+        match self.limit {
             Some(limit) if size > limit => replacement(&message, size, limit),
             _ => Some(message),
         }
@@ -65,9 +83,24 @@ mod tests {
     use crate::wire::RequestId;
 
     #[test]
+    fn small_answers_are_events_if_the_client_names_them_first() {
+        for (accept, bytes, expected) in [
+            ("text/event-stream, application/json", 1 << 16, true),
+            (" text/event-stream;q=1, */*", 0, true),
+            ("text/event-stream, application/json", (1 << 16) + 1, false),
+            ("application/json, text/event-stream", 0, false),
+            ("*/*", 0, false),
+        ] {
+            let headers = HeaderMap::from_iter([(header::ACCEPT, HeaderValue::from_static(accept))]);
+            let answer = [Bytes::from(vec![b' '; bytes])];
+            assert_eq!(ClientEvents::of(&headers).are_preferred_for(&answer), expected, "{accept} {bytes}");
+        }
+    }
+
+    #[test]
     fn large_messages_of_limited_clients_are_replaced() {
         let limit = |agent: &'static str| {
-            EventLimit::of(&HeaderMap::from_iter([(header::USER_AGENT, HeaderValue::from_static(agent))]))
+            ClientEvents::of(&HeaderMap::from_iter([(header::USER_AGENT, HeaderValue::from_static(agent))]))
         };
         let answer = |bytes: usize| {
             let result = Json::string(&"x".repeat(bytes)).bytes();
@@ -87,7 +120,7 @@ mod tests {
             (python, notice(1 << 20), "none"),
             (limit("python-httpx/0.28.1"), answer(1 << 20), "same"),
             (limit("node"), answer(1 << 20), "same"),
-            (EventLimit::of(&HeaderMap::new()), answer(1 << 20), "same"),
+            (ClientEvents::of(&HeaderMap::new()), answer(1 << 20), "same"),
         ] {
             let fitted = match limit.fit(message.clone()) {
                 None => "none",
