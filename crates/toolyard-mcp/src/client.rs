@@ -248,16 +248,21 @@ impl McpBackend {
         answer.and_then(|answer| Ok(convert::outcome(answer, era, max_depth, levels)?))
     }
 
-    /// Leases the dedicated connection of the caller that alone lists the target of the call; `None` if there is none.
+    /// Leases the dedicated connection of the caller that alone lists the target of the call; `None` if there is none. A
+    /// task exists in the modern era only.
     async fn lease_own(&self, call: &Call) -> Result<Option<LeasedConnection>, ToolError> {
         let Some(number) = self.catalog.connection_of(&call.caller, &call.target) else { return Ok(None) };
-        Box::pin(async {
-            while let Some(lease) =
+        let is_task = matches!(call.target, CallTarget::Task(_));
+        Box::pin(async move {
+            while let Some(mut lease) =
                 lease_in_time(call.deadline, self.dedicated.lease_numbered(number)).await?
             {
-                if let Some(connection) = lease.connection().await? {
-                    return Ok(Some(LeasedConnection { lease, connection }));
+                let Some(connection) = lease.connection().await? else { continue };
+                if is_task && connection.revision().era() == ProtocolEra::Legacy {
+                    lease.is_answered = true;
+                    return Ok(None);
                 }
+                return Ok(Some(LeasedConnection { lease, connection }));
             }
             Ok(None)
         })

@@ -18,12 +18,13 @@ use std::time::Duration;
 use http::{HeaderMap, StatusCode};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
+use toolyard_core::registry::EntryKind;
 use toolyard_core::{Client, Json, NoClient, Object, timed_out_after};
 
 use capabilities::ServerCapabilities;
 
 use super::catalog::followed_resources::FollowedResources;
-use super::catalog::list_invalidation::ListInvalidation;
+use super::catalog::list_invalidation::{ListInvalidation, ListSet};
 use super::server_requests::ServerRequestRouter;
 use super::transport::{ClientTransport, ConnectionSignals, OutgoingRequest, TransportError, UpstreamResult};
 use super::{ClientOptions, convert};
@@ -183,6 +184,16 @@ impl UpstreamConnection {
         if matches!(self.transport, ClientTransport::Http(_)) && self.server_requests.declared().is_empty() {
             self.signals.list_stream_opened.notified().await;
         }
+    }
+
+    /// Returns the lists that may have changed before the stream of changes was open. Servers that add tools for the
+    /// capabilities of a client do so at the end of the handshake, which precedes the stream.
+    pub(super) fn missed_lists(&self) -> ListSet {
+        if !matches!(self.transport, ClientTransport::Http(_)) || self.revision.era() != ProtocolEra::Legacy {
+            return ListSet::NONE;
+        }
+        let announced = EntryKind::ALL.into_iter().filter(|kind| self.capabilities.announces(*kind));
+        announced.fold(ListSet::NONE, |lists, kind| lists.union(ListSet::of(&[kind])))
     }
 
     /// Returns the number of messages received so far, if the transport counts them.

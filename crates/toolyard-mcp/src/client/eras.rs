@@ -27,11 +27,12 @@
 //!   no more than a text). A text alone decides nothing for good: the legacy call that follows shows whether the tool asks.
 //!
 //! In the legacy era, the evidence of an answer that only the modern era has is the JSON-RPC error -32603, for a result
-//! that the server cannot send, or another one whose text names `input_required`. It counts unless the tool has asked.
+//! that the server cannot send, -32021, for a capability that exists in the modern era only, or another one whose text
+//! names `input_required`. It counts unless the tool has asked.
 //! The modern call that follows decides: unless that is answered with `input_required` or a task, the tool stays legacy.
 //!
-//! A failed call is made again only if its target is read-only or idempotent, and has sent no progress. Otherwise its
-//! error says that the next call uses the other era.
+//! A failed call is made again only if its target is read-only or idempotent and has sent no progress, or if the server
+//! refused it with -32021. Otherwise its error says that the next call uses the other era.
 //!
 //! What is known ends with the connection that was lost; the number of known targets is limited as that of listed items.
 

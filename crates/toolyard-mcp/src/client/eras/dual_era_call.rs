@@ -132,7 +132,7 @@ impl McpBackend {
             return result;
         }
         let target = call.target.clone();
-        if !self.may_repeat(&target, observed) {
+        if !evidence::is_refused_for_capability(&result) && !self.may_repeat(&target, observed) {
             eras.record(&target, TargetEra::ModernTrial);
             return evidence::with_hint(result, ProtocolEra::Legacy);
         }

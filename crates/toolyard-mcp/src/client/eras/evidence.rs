@@ -33,11 +33,22 @@ pub(super) fn may_be_of_era(result: &AttemptResult, era: ProtocolEra) -> bool {
                 ProtocolEra::Modern => {
                     [error::INVALID_REQUEST, error::METHOD_NOT_FOUND].contains(&code) || names_request(body)
                 }
-                ProtocolEra::Legacy => code == error::INTERNAL_ERROR || names_input_required(body),
+                ProtocolEra::Legacy => {
+                    [error::INTERNAL_ERROR, error::MISSING_CLIENT_CAPABILITY].contains(&code)
+                        || names_input_required(body)
+                }
             }
         }),
         (Ok(_), _) => false,
     }
+}
+
+/// True if the server refused a call before it did anything, because of a capability that a client declares in the modern
+/// era only (2026-07-28, basic, missing client capabilities).
+pub(super) fn is_refused_for_capability(result: &AttemptResult) -> bool {
+    let Err(failure) = result else { return false };
+    let code = failure.peer().map(|body| RpcError::from_peer(body.clone()).code);
+    code == Some(error::MISSING_CLIENT_CAPABILITY)
 }
 
 /// True if the text names a request to clients by its method, or by another name together with the modern revision.

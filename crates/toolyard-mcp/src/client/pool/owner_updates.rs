@@ -63,6 +63,10 @@ impl OwnerUpdates {
         let Some(owner) = &dedicated.key.owner else { return pending().await };
         let options = &self.connector.options;
         let (mut fetched, mut lists) = (ListSet::NONE, Catalog::default());
+        // A server of both eras describes its tools differently in each. Only what it announces matters there.
+        if dedicated.key.era.is_none() {
+            connection.list_invalidation().invalidate(connection.missed_lists());
+        }
         loop {
             connection.list_invalidation().wait().await;
             sleep(DEBOUNCE).await;

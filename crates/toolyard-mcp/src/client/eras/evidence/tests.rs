@@ -58,6 +58,7 @@ fn answer_of_the_modern_era_is_recognized() {
     let cases = [
         (rpc_error(-32603, "Handler returned an invalid result"), true),
         (rpc_error(-32602, fastmcp), true),
+        (rpc_error(-32021, "Tool 'job' requires the tasks extension"), true),
         (rpc_error(-32602, "Unknown tool: x"), false),
         (tool_error("input_required"), false),
     ];
