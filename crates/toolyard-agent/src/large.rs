@@ -14,7 +14,6 @@ pub mod rules;
 #[cfg(test)]
 mod tests;
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -22,15 +21,16 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 use toolyard_core::layers::{CallResult, Layer, NextLayer};
 use toolyard_core::{
-    Call, CallOutput, CallTarget, Caller, Json, Object, Outcome, Registry, RegistryEntry, TaskAction,
+    Call, CallOutput, CallTarget, Caller, Object, Outcome, Registry, RegistryEntry, TaskAction,
 };
 use toolyard_manifest::ResultSettings;
 
 use crate::chunk::{self, TextChunk};
 use crate::guides::GuideDocument;
 use crate::memory::chunk_keys as keys;
+use crate::memory::session_handles::set_handle;
 use crate::memory::tools::NAMES;
-use crate::memory::{MemoryCaller, MemoryError, MemoryNamespace, NewEntry, SESSION_META, WorkingMemory};
+use crate::memory::{MemoryAccess, MemoryCaller, MemoryError, NewEntry, WorkingMemory};
 use content::LargeContent;
 pub use rules::MODEL_META;
 
@@ -64,12 +64,20 @@ struct ChunkingPlan {
     settings: Arc<LargeSettings>,
     threshold: usize,
     caller: Caller,
-    named_session: Option<Json>,
+    memory_caller: MemoryCaller,
     tool: Arc<str>,
     /// True if the structured content must stay unchanged.
     keeps_structure: bool,
     /// True for `tasks/get`, false for a tool call.
     is_task: bool,
+}
+
+/// A result that working memory has.
+struct KeptResult {
+    /// Text for the model.
+    message: String,
+    /// Handle for the host, if the caller needs one.
+    handle: Option<String>,
 }
 
 impl LargeResults {
@@ -101,7 +109,7 @@ impl LargeResults {
         Some(ChunkingPlan {
             threshold: rules::threshold(&settings.options, &entry.chunking, grant, model.as_deref()),
             caller: call.caller.clone(),
-            named_session: call.meta.get(SESSION_META).cloned(),
+            memory_caller: MemoryCaller::of_call(call),
             tool: entry.name.clone(),
             keeps_structure: rules::has_output_schema(entry) && entry.chunking.structured != Some(true),
             is_task,
@@ -137,7 +145,13 @@ impl LargeResults {
         }
         let body = output.body.clone();
         Some(match plan.keep(&content).await {
-            Ok(message) => content.with_message(body, &message),
+            Ok(kept) => {
+                let mut body = content.with_message(body, &kept.message);
+                if let Some(handle) = kept.handle {
+                    set_handle(&mut body, &handle);
+                }
+                body
+            }
             Err(why) => content.truncated(body, plan.threshold, &why),
         })
     }
@@ -161,9 +175,8 @@ impl Layer for LargeResults {
 
 impl ChunkingPlan {
     /// Puts a text into working memory. Returns the message for the model, or else the reason for the failure.
-    async fn keep(&self, content: &LargeContent) -> Result<String, String> {
+    async fn keep(&self, content: &LargeContent) -> Result<KeptResult, String> {
         let LargeSettings { memory, options, .. } = &*self.settings;
-        let namespace = self.memory_caller().namespace().ok_or(message::NO_SESSION)?;
         // Checked before the text is split, which takes longer the less fits.
         let (needed, limit) = (content.size(), memory.limits().bytes);
         if needed > limit {
@@ -172,11 +185,12 @@ impl ChunkingPlan {
         let text = content.text();
         let chunks = rules::chunks(options, &text, self.threshold);
         let stored = async {
-            match self.put(&namespace, &text, &chunks).await {
+            let access = memory.access(self.memory_caller.clone()).await?;
+            match self.put(&access, &text, &chunks).await {
                 // With fewer entries, several sections share a chunk.
                 Err(MemoryError::TooManyEntries { .. }) => {
                     let chunks = chunk::packed_chunks(&text, rules::chunk_size(options, self.threshold));
-                    self.put(&namespace, &text, &chunks).await
+                    self.put(&access, &text, &chunks).await
                 }
                 result => result,
             }
@@ -190,30 +204,27 @@ impl ChunkingPlan {
     /// Stores the chunks of a text and their outline.
     async fn put(
         &self,
-        namespace: &MemoryNamespace,
+        access: &MemoryAccess,
         text: &str,
         chunks: &[TextChunk<'_>],
-    ) -> Result<String, MemoryError> {
+    ) -> Result<KeptResult, MemoryError> {
         let LargeSettings { memory, options, .. } = &*self.settings;
-        let base = keys::new_base(namespace, &self.tool);
-        let pieces = message::pieces(&base, chunks);
+        let result = access.result_namespace();
+        let base = keys::new_base(&result.namespace, &self.tool);
+        // The keys that the caller reads differ from the stored ones if they carry an id.
+        let visible_base = access.visible_base(&result, &base, options.ttl);
+        let pieces = message::pieces(&visible_base, chunks);
         let outline = message::outline(&pieces, chunks);
         let index = keys::index_key(&base);
         let (category, ttl) = (Some(message::CATEGORY), Some(options.ttl));
-        let entries =
-            pieces.iter().zip(chunks).map(|(piece, chunk)| NewEntry::new(&piece.key, chunk.content));
+        let stored_keys: Vec<_> = (0..chunks.len()).map(|number| keys::chunk_key(&base, number)).collect();
+        let entries = stored_keys.iter().zip(chunks).map(|(key, chunk)| NewEntry::new(key, chunk.content));
         let index_entry = NewEntry { chunks: Some(chunks.len()), ..NewEntry::new(&index, &outline) };
         let entries: Vec<_> =
             entries.chain([index_entry]).map(|entry| NewEntry { category, ttl, ..entry }).collect();
-        memory.save(namespace, &entries).await?;
-        Ok(message::message(&self.tool, text, &pieces, &index))
-    }
-
-    fn memory_caller(&self) -> MemoryCaller {
-        MemoryCaller::new(
-            &self.caller,
-            self.named_session.as_ref().and_then(Json::to_str).map(Cow::into_owned),
-        )
+        memory.save_from(&access.address(), &result.namespace, &entries).await?;
+        let message = message::message(&self.tool, text, &pieces, &keys::index_key(&visible_base));
+        Ok(KeptResult { message, handle: access.handle_of(&result.namespace, memory.limits().longest_ttl) })
     }
 }
 

@@ -4,6 +4,9 @@
 //! - [`access`]: the keys that a caller can access, and how it may write them;
 //! - [`error`], [`record`]: errors, and the metadata of an entry;
 //! - [`working_memory`]: the memory itself, on top of a store;
+//! - [`session_ids`]: ids for callers without session and key;
+//! - `keyless_ledger`: the part of the memory that callers without a key share;
+//! - [`session_handles`]: the layer that hands out handles;
 //! - [`chunk_keys`]: the keys of results that are stored in chunks;
 //! - [`search`]: finds entries by words;
 //! - [`query`]: selects a part of a stored JSON value;
@@ -17,14 +20,20 @@
 //! enough for a key-value store. A value is written before its entry is listed and removed after the entry is gone, so
 //! every listed entry has its value. All parts have the entry's time to live, and the store removes what has expired,
 //! also what a gateway that died in between has left behind. (Blobs have no time to live, so they are not used.)
+//!
+//! Namespaces of callers without a key have two key spaces of their own, so that neither kind can use the room of the
+//! other, and a ledger of all of them.
 
 pub mod access;
 pub mod chunk_keys;
 pub mod error;
+mod keyless_ledger;
 pub mod namespace;
 pub mod query;
 pub mod record;
 pub mod search;
+pub mod session_handles;
+pub mod session_ids;
 mod texts;
 pub mod tools;
 pub mod working_memory;
@@ -38,6 +47,7 @@ pub use access::{FullKey, MemoryAccess};
 pub use error::MemoryError;
 pub use namespace::{MemoryCaller, MemoryNamespace, SESSION_META};
 pub use record::{MemoryRecord, NewEntry};
+pub use session_handles::{SessionHandleSettings, SessionHandles};
 pub use working_memory::WorkingMemory;
 
 use crate::guides::GuideDocument;

@@ -1,6 +1,7 @@
 //! A call: one request, independent of the protocol that it arrived by.
 
 use std::any::Any;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use tokio::time::Instant;
@@ -152,6 +153,20 @@ pub struct Caller {
     pub principal: Option<Arc<str>>,
     /// Rights of the caller. `None`: everything.
     pub grant: Option<Arc<AccessGrant>>,
+    /// Other end of the client's connection.
+    pub peer: CallerPeer,
+}
+
+/// The other end of a client's connection.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum CallerPeer {
+    /// Not known, as for calls by the gateway itself.
+    #[default]
+    Unknown,
+    /// An IP address.
+    Address(IpAddr),
+    /// The user of this machine with this id, on a Unix socket or on standard input.
+    User(u32),
 }
 
 /// The identity that a client has in all of its calls.

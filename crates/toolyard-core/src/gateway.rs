@@ -71,7 +71,7 @@ impl Gateway {
         observers: Observers,
         limits: impl Into<GatewayLimits>,
         long_work: Option<LongWork>,
-        results: Option<Box<dyn Layer>>,
+        results: impl IntoIterator<Item = Box<dyn Layer>>,
     ) -> Vec<Box<dyn Layer>> {
         let GatewayLimits { size, max_depth } = limits.into();
         let mut layers: Vec<Box<dyn Layer>> = vec![

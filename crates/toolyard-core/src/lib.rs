@@ -13,7 +13,7 @@
 //! - [`growth`]: the cost of JMESPath expressions;
 //! - [`retry`], [`breaker`]: retries and circuit breakers for backends;
 //! - [`tokens`]: estimates of tokens in a model's context;
-//! - [`secrets`]: redaction of secrets;
+//! - [`secrets`], [`seal`]: redaction of secrets, and texts that only this gateway can open;
 //! - [`timestamp`]: points in time in JSON;
 //! - [`store`], [`function`], [`exchange`], [`script`]: ports for persistence, hosted functions, message exchanges, and
 //!   scripts.
@@ -52,6 +52,7 @@ pub mod exchange;
 pub mod function;
 pub mod retry;
 pub mod script;
+pub mod seal;
 pub mod secrets;
 pub mod store;
 pub mod timestamp;
@@ -63,7 +64,9 @@ mod testing;
 pub use backend::{Backend, BackendPhase, BackendWrapper, Catalog, LeftOutItem, OwnCatalog};
 pub use breaker::CircuitBreaker;
 pub use cache::{CacheHint, CacheScope};
-pub use call::{Call, CallTarget, Caller, ClientIdentity, CompletionReference, TaskAction, TaskReference};
+pub use call::{
+    Call, CallTarget, Caller, CallerPeer, ClientIdentity, CompletionReference, TaskAction, TaskReference,
+};
 pub use client::{
     Client, ClientNotification, ClientWrapper, InputRequest, InputRequestError, InputRequestKind, LogLevel,
     NoClient, NotificationBody,

@@ -15,6 +15,26 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 /// The replacement of secrets.
 pub const REDACTED: &str = "[REDACTED]";
 
+/// Beginning of ids that the gateway seals and hands out: whoever has one may read what it stands for. Letters, digits,
+/// `-` and `_` follow.
+pub const SEALED_ID_PREFIX: &str = "tyid_";
+
+/// Returns the text without the sealed ids in it, for logs, traces and the audit trail.
+#[must_use]
+pub fn hide_sealed_ids(text: &str) -> Cow<'_, str> {
+    let Some(first) = text.find(SEALED_ID_PREFIX) else { return Cow::Borrowed(text) };
+    let (mut hidden, mut rest) = (text[..first].to_owned(), &text[first..]);
+    while let Some(id) = rest.strip_prefix(SEALED_ID_PREFIX) {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        let after = &id[id.find(|c| !is_part(c)).unwrap_or(id.len())..];
+        let next = after.find(SEALED_ID_PREFIX).unwrap_or(after.len());
+        hidden.push_str(REDACTED);
+        hidden.push_str(&after[..next]);
+        rest = &after[next..];
+    }
+    Cow::Owned(hidden)
+}
+
 /// Minimum length of secrets in bytes: shorter values such as `true` appear in unrelated texts.
 const SHORTEST: usize = 6;
 
@@ -71,7 +91,7 @@ impl SecretRedactor {
     pub fn hide<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let learnt = known.learnt.iter().flat_map(|secret| writings(secret.clone())).collect::<Vec<_>>();
-        let mut hidden = Cow::Borrowed(text);
+        let mut hidden = hide_sealed_ids(text);
         for secret in known.given.iter().chain(&learnt) {
             if hidden.contains(secret.as_str()) {
                 hidden = Cow::Owned(hidden.replace(secret.as_str(), REDACTED));
@@ -131,6 +151,20 @@ mod tests {
     fn check(secrets: &[&str], text: &str, expect: &str) {
         let secrets = SecretRedactor::new(secrets.iter().map(|secret| (*secret).to_owned()));
         assert_eq!(secrets.hide(text), expect);
+    }
+
+    #[test]
+    fn sealed_ids_are_hidden() {
+        let check = |text: &str, expected: &str| {
+            assert_eq!(hide_sealed_ids(text), expected, "{text}");
+            assert_eq!(SecretRedactor::default().hide(text), expected, "{text}");
+        };
+        check("", "");
+        check("tyid", "tyid");
+        check("tyid_", "[REDACTED]");
+        check("get session/tyid_Aa0-_z/tool-a-1 now", "get session/[REDACTED]/tool-a-1 now");
+        check("tyid_a tyid_b\u{e9}", "[REDACTED] [REDACTED]\u{e9}");
+        check(r#"{"key":"tyid_a","x":"tyid_b"}"#, r#"{"key":"[REDACTED]","x":"[REDACTED]"}"#);
     }
 
     #[test]

@@ -6,13 +6,11 @@
 //!
 //! - [`wire`]: messages, revisions, errors, names; no I/O;
 //! - [`server`]: the frontend, which turns messages of clients into calls;
-//! - [`client`]: the backend, which turns calls into requests to an upstream server;
-//! - [`seal`]: encrypted state that travels through a client.
+//! - [`client`]: the backend, which turns calls into requests to an upstream server.
 //!
 //! Payloads (arguments, results, definitions) are relayed unchanged and are never turned into typed values.
 
 pub mod client;
 mod lines;
-pub mod seal;
 pub mod server;
 pub mod wire;

@@ -14,8 +14,8 @@ use http::request::Parts;
 use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::watch;
+use toolyard_core::seal::StateSealer;
 use toolyard_core::{Call, Caller, ClientNotification, Gateway, Json, LogLevel, Object};
-use toolyard_mcp::seal::StateSealer;
 use toolyard_mcp::wire::meta;
 
 pub use nested::{NestedCallError, NestedCallResult};

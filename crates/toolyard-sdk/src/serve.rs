@@ -18,8 +18,8 @@ use tokio::task::{JoinSet, spawn_blocking};
 use toolyard_core::gate::{CallGate, GateSize};
 use toolyard_core::layers::{ArgumentValidation, BackgroundSpawner, ConcurrencyLimit, DeadlineLayer};
 use toolyard_core::registry::{CallLimits, HandlerEntry};
-use toolyard_core::{Backend, Gateway};
-use toolyard_mcp::seal::StateSealer;
+use toolyard_core::seal::StateSealer;
+use toolyard_core::{Backend, CallerPeer, Gateway};
 use toolyard_mcp::server::duplex::{self, DuplexLimits};
 use toolyard_mcp::server::http::{self as mcp, HttpOptions};
 use toolyard_mcp::server::{FrontendOptions, McpFrontend, OfferedFeatures, TaskOffer};
@@ -312,7 +312,7 @@ impl ServingState {
             tokio::time::sleep(self.duplex.drain_time).await;
         };
         tokio::select! {
-            served = duplex::serve(self.frontend.clone(), reader, writer, self.duplex) => {
+            served = duplex::serve(self.frontend.clone(), reader, writer, self.duplex, CallerPeer::Unknown) => {
                 served.map_err(Error::Connection)
             }
             () = drained => Ok(()),

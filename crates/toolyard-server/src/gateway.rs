@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 use toolyard_agent::large::{LargeResults, LargeSettings};
+use toolyard_agent::memory::{SessionHandleSettings, SessionHandles};
 use toolyard_core::Gateway;
 use toolyard_core::gate::GateSize;
 use toolyard_core::gateway::GatewayLimits;
+use toolyard_core::layers::Layer;
 
 use crate::audit::AuditService;
 use crate::context::GatewayContext;
@@ -14,8 +16,14 @@ use crate::hosting::{CodeHosting, HostedFunctions};
 use crate::start::StartError;
 use crate::telemetry::GatewayTelemetry;
 
-/// Settings of the large-results layer, which come from the built-in tools. `None`: the layer does nothing.
-pub(crate) type LargeResultsSender = watch::Sender<Option<Arc<LargeSettings>>>;
+/// Settings of the layers of working memory, which come from the built-in tools. `None`: the layer does nothing.
+#[derive(Clone, Default)]
+pub struct MemoryLayerSettings {
+    /// Settings of the large-results layer.
+    pub results: watch::Sender<Option<Arc<LargeSettings>>>,
+    /// Settings of the layer that hands out handles.
+    pub handles: watch::Sender<Option<Arc<SessionHandleSettings>>>,
+}
 
 /// Creates the gateway without the layers named in `without_layers`.
 ///
@@ -27,15 +35,18 @@ pub(crate) fn create(
     audit: &AuditService,
     hosting: &CodeHosting,
     without_layers: &[String],
-) -> Result<(Arc<Gateway>, LargeResultsSender), StartError> {
+) -> Result<(Arc<Gateway>, MemoryLayerSettings), StartError> {
     let limits = &context.process.limits;
     let mut observers = telemetry.observers(context.counters.clone());
     observers.of_calls.extend(audit.observer());
     let size = GateSize { running: limits.concurrent_calls, waiting: limits.queued_calls };
-    let (settings, settings_now) = watch::channel(None);
-    let results = Box::new(LargeResults::new(settings_now, context.fleet.registry.clone()));
+    let settings = MemoryLayerSettings::default();
+    let of_memory: [Box<dyn Layer>; 2] = [
+        Box::new(LargeResults::new(settings.results.subscribe(), context.fleet.registry.clone())),
+        Box::new(SessionHandles::new(settings.handles.subscribe())),
+    ];
     let of_calls = GatewayLimits { size, max_depth: limits.json_depth };
-    let mut layers = Gateway::layers(observers, of_calls, Some(context.long_work.clone()), Some(results));
+    let mut layers = Gateway::layers(observers, of_calls, Some(context.long_work.clone()), of_memory);
     for name in without_layers {
         let at = layers.iter().position(|layer| layer.name() == name);
         layers.remove(at.ok_or_else(|| StartError::NoSuchLayer(name.clone()))?);

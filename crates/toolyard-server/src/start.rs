@@ -46,11 +46,11 @@ pub async fn start(manifest: &Manifest, options: &GatewayOptions) -> Result<Runn
     let audit = AuditService::start(context.audit.clone(), process, &context.store);
     let telemetry = Arc::new(GatewayTelemetry::start(&context)?);
     let hosting = CodeHosting::start(process, &context.processes, context.store.clone());
-    let (gateway, large_results) =
+    let (gateway, memory_layers) =
         gateway::create(&context, &telemetry, &audit, &hosting, &options.without_layers)?;
     let (store, statuses) = (&context.store, &context.fleet.statuses);
     let builtin_deps =
-        BuiltinDeps::new(&gateway, store, large_results, statuses, &fleet.commands, process, &listening);
+        BuiltinDeps::new(&gateway, store, memory_layers, statuses, &fleet.commands, process, &listening);
 
     // The frontends come before the handlers, so that `/health` answers while those start.
     let mcp = frontends::mcp::start(&context, &gateway);

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Context;
+use toolyard_core::CallerPeer;
 use toolyard_manifest::Manifest;
 use toolyard_mcp::server::duplex::{self, DuplexLimits};
 use toolyard_process::ProcessSpawner;
@@ -56,7 +57,8 @@ async fn serve_client(running: &RunningGateway, manifest: &Manifest) -> anyhow::
     let (line_bytes, requests) = (limits.request_body_bytes, limits.concurrent_calls);
     let limits = DuplexLimits { max_line_bytes: line_bytes, max_requests: requests, drain_time: drain };
     let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
-    duplex::serve(running.frontend().clone(), input, output, limits)
+    let user = CallerPeer::User(rustix::process::getuid().as_raw());
+    duplex::serve(running.frontend().clone(), input, output, limits, user)
         .await
         .context("lost the connection to the client")
 }

@@ -10,8 +10,6 @@ use crate::memory::chunk_keys as keys;
 /// Category of chunks and outlines in working memory.
 pub const CATEGORY: &str = "tool-result";
 
-pub(super) const NO_SESSION: &str =
-    "This call has neither a session nor a key, and therefore no working memory.";
 pub(super) const TOO_SLOW: &str = "Working memory took too long.";
 
 /// Maximum number of rows in the table. The outline has all chunks.

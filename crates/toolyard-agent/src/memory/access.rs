@@ -1,9 +1,14 @@
 //! The keys that a caller can access.
 
 use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use toolyard_manifest::SharedMemory;
 
 use super::error::MemoryError;
 use super::namespace::{MemoryCaller, MemoryNamespace};
+use super::session_ids::{self, OpenedResult, SessionIds};
 
 /// Maximum length of a full path in characters.
 const MAX_KEY_LENGTH: usize = 512;
@@ -21,26 +26,88 @@ pub struct FullKey {
 #[derive(Clone)]
 pub struct MemoryAccess {
     caller: MemoryCaller,
-    own: MemoryNamespace,
+    /// `None` for a caller without session, key and valid handle.
+    own: Option<MemoryNamespace>,
+    ids: Arc<SessionIds>,
+    now: SystemTime,
+}
+
+/// A namespace for a large result.
+pub(crate) struct ResultNamespace {
+    /// The namespace.
+    pub(crate) namespace: MemoryNamespace,
+    /// True if the caller cannot name the namespace, so that the keys of the result need an id.
+    pub(crate) is_new: bool,
 }
 
 impl MemoryAccess {
-    /// Returns the access of a caller; `None` if it has no working memory.
+    /// Returns the access of a caller at a time.
     #[must_use]
-    pub fn of(caller: MemoryCaller) -> Option<Self> {
-        caller.namespace().map(|own| Self { caller, own })
+    pub fn new(caller: MemoryCaller, ids: Arc<SessionIds>, now: SystemTime, shared: SharedMemory) -> Self {
+        let of_handle = |handle| ids.open_handle(handle, caller.principal.as_deref(), now);
+        let own = caller.namespace(shared).or_else(|| of_handle(caller.handle()?));
+        Self { caller, own, ids, now }
     }
 
     /// Returns the namespace of the caller's own entries.
+    ///
+    /// # Errors
+    /// Returns an error if the caller has none.
+    pub fn own(&self) -> Result<&MemoryNamespace, MemoryError> {
+        self.own.as_ref().ok_or_else(|| match self.caller.named {
+            Some(_) => MemoryError::InvalidHandle,
+            None => MemoryError::NoSession,
+        })
+    }
+
+    /// Returns the address that the caller's entries count for, if it has no key.
     #[must_use]
-    pub const fn own(&self) -> &MemoryNamespace {
-        &self.own
+    pub fn address(&self) -> String {
+        self.caller.address()
+    }
+
+    /// Returns the namespace for a large result: the caller's own, or else a new one.
+    pub(crate) fn result_namespace(&self) -> ResultNamespace {
+        match &self.own {
+            Some(own) => ResultNamespace { namespace: own.clone(), is_new: false },
+            None => ResultNamespace { namespace: session_ids::new_namespace(), is_new: true },
+        }
+    }
+
+    /// Returns the common prefix of a result's keys, as the caller can use them for `ttl`.
+    pub(crate) fn visible_base(&self, result: &ResultNamespace, base: &str, ttl: Duration) -> String {
+        match result.is_new {
+            true => self.ids.sealed_base(&result.namespace, base, self.principal(), self.now + ttl),
+            false => base.to_owned(),
+        }
+    }
+
+    /// Returns a handle of a namespace that lasts for `ttl`; `None` if the caller needs none, because its connection or
+    /// its request names the namespace.
+    pub(crate) fn handle_of(&self, namespace: &MemoryNamespace, ttl: Duration) -> Option<String> {
+        let by_key = self.caller.key_namespace().is_some_and(|own| own == *namespace);
+        let by_handle = self.caller.session.is_none() && (by_key || namespace.is_keyless());
+        by_handle.then(|| self.ids.handle(namespace, self.principal(), self.now + ttl))
+    }
+
+    /// Returns a handle of the caller's namespace, or else of a new one; `None` if the caller needs none.
+    pub(crate) fn handle(&self, ttl: Duration) -> Option<String> {
+        self.handle_of(&self.result_namespace().namespace, ttl)
+    }
+
+    /// Opens the large result of a key with its id.
+    pub(super) fn open_result(&self, key: &str) -> Option<OpenedResult> {
+        self.ids.open_result(key, self.principal(), self.now)
+    }
+
+    fn principal(&self) -> Option<&str> {
+        self.caller.principal.as_deref()
     }
 
     /// Returns `true` if the caller can access a namespace: its own, that of its key, and those that its key allows.
     #[must_use]
     pub fn includes(&self, namespace: &MemoryNamespace) -> bool {
-        *namespace == self.own
+        self.own.as_ref() == Some(namespace)
             || self.caller.key_namespace().as_ref() == Some(namespace)
             || self.caller.reaches(namespace)
     }
@@ -49,33 +116,45 @@ impl MemoryAccess {
     /// that namespace does not get it twice, because models save under keys that they have read.
     ///
     /// # Errors
-    /// Returns [`MemoryError::BadKey`] if the key is invalid.
+    /// Returns an error if the key is invalid or the caller has no namespace.
     pub fn place(&self, key: &str) -> Result<FullKey, MemoryError> {
-        let key = checked(key)?;
+        let (key, own) = (checked(key)?, self.own()?);
         match MemoryNamespace::of_path(key) {
-            Some((namespace, _)) if namespace == self.own => full(namespace, key.to_owned()),
-            _ => full(self.own.clone(), format!("{}/{key}", self.own)),
+            Some((namespace, _)) if namespace == *own => full(namespace, key.to_owned()),
+            _ => full(own.clone(), format!("{own}/{key}")),
         }
     }
 
-    /// Returns the full keys for reading and deleting, in order of precedence. A key with slashes is a full path if the
-    /// caller can access its namespace; every key may also be one in the caller's own namespace.
+    /// Returns the full keys for reading, in order of precedence: that of a result id, or else those for changes. An id
+    /// that opens nothing has none.
     ///
     /// # Errors
-    /// Returns [`MemoryError::BadKey`] if the key is invalid.
+    /// Returns an error if the key is invalid or the caller has no namespace.
+    pub fn readable(&self, key: &str) -> Result<Vec<FullKey>, MemoryError> {
+        match session_ids::has_result_id(key) {
+            true => Ok(self.open_result(checked(key)?).map(|opened| opened.key).into_iter().collect()),
+            false => self.candidates(key),
+        }
+    }
+
+    /// Returns the full keys for changes, in order of precedence. A key with slashes is a full path if the caller can
+    /// access its namespace; every key may also be one in the caller's own namespace.
+    ///
+    /// # Errors
+    /// Returns an error if the key is invalid or the caller has no namespace.
     pub fn candidates(&self, key: &str) -> Result<Vec<FullKey>, MemoryError> {
-        let key = checked(key)?;
+        let (key, own) = (checked(key)?, self.own()?);
         let mut candidates = Vec::with_capacity(2);
         if let Some((namespace, _)) =
             MemoryNamespace::of_path(key).filter(|(namespace, _)| self.includes(namespace))
         {
-            let is_own = namespace == self.own;
+            let is_own = namespace == *own;
             candidates.push(full(namespace, key.to_owned())?);
             if is_own {
                 return Ok(candidates);
             }
         }
-        candidates.push(full(self.own.clone(), format!("{}/{key}", self.own))?);
+        candidates.push(full(own.clone(), format!("{own}/{key}"))?);
         Ok(candidates)
     }
 }
@@ -111,7 +190,9 @@ mod tests {
     fn reach() -> MemoryAccess {
         let (named, principal) = (Some("abc".into()), Some("k7".into()));
         let others = ["patrol/*".parse().expect("a pattern")].into_iter().collect();
-        MemoryAccess::of(MemoryCaller { session: None, named, principal, others }).expect("a namespace")
+        let caller = MemoryCaller { named, principal, others, ..MemoryCaller::default() };
+        let ids = Arc::new(SessionIds::with_key([7; 32]));
+        MemoryAccess::new(caller, ids, SystemTime::UNIX_EPOCH, SharedMemory::None)
     }
 
     #[test]

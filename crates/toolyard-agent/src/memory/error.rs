@@ -38,6 +38,30 @@ pub enum MemoryError {
         /// Maximum number of bytes.
         limit: usize,
     },
+    /// The part of callers without a key is used up, and nothing of it may be dropped.
+    #[error(
+        "Working memory is full: callers without a key may hold {limit} bytes from one address, and this needs {needed}. \
+         Ask the tool for less."
+    )]
+    KeylessFull {
+        /// Maximum number of bytes.
+        limit: usize,
+        /// Bytes of the caller's namespace with the new entries.
+        needed: usize,
+    },
+    /// The caller has no namespace.
+    #[error(
+        "This call has no namespace in working memory: it has neither a session nor a key. The `_meta` of this result has a \
+         handle, `toolyard/session`, which the host sends back in the `_meta` of its requests. Keys that a tool's result \
+         shows can be read without it."
+    )]
+    NoSession,
+    /// The caller's handle is not valid.
+    #[error(
+        "The `toolyard/session` of this request is no valid handle: it has expired, or belongs to another key. The `_meta` \
+         of this result has a new one, which the host sends back in the `_meta` of its requests."
+    )]
+    InvalidHandle,
     /// A value is too long.
     #[error(
         "The value has {bytes} bytes, and an entry of working memory may have {limit}. Save it in parts."

@@ -1,15 +1,20 @@
 //! The namespace of a caller.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::fmt::Write;
+use std::net::{IpAddr, Ipv6Addr};
 
 use sha2::{Digest, Sha256};
-use toolyard_core::Caller;
 use toolyard_core::access::AccessScope;
+use toolyard_core::{Call, Caller, CallerPeer};
+use toolyard_manifest::SharedMemory;
 use toolyard_sdk::Context;
 
-/// Member of a request's `_meta` in which a host names its session: clients of 2026-07-28 and later have none
-/// themselves.
+use super::session_ids::is_sealed_id;
+
+/// Member of `_meta` with the session of a host: clients of 2026-07-28 and later have none themselves. Results have the
+/// handle of one in it, which the host sends back in its requests; with a key, it may name any session.
 pub const SESSION_META: &str = "toolyard/session";
 
 /// Number of digits of the digest that stands for the session of a connection.
@@ -50,6 +55,12 @@ impl MemoryNamespace {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// Returns `true` if callers without a key own the namespace, who share a part of the memory: a session of theirs.
+    /// The namespaces of sessions of a key end with the key.
+    pub(super) fn is_keyless(&self) -> bool {
+        self.0.strip_prefix("session/").is_some_and(|owner| !owner.contains('@'))
+    }
 }
 
 impl fmt::Display for MemoryNamespace {
@@ -63,10 +74,12 @@ impl fmt::Display for MemoryNamespace {
 pub struct MemoryCaller {
     /// Session of the client's connection.
     pub session: Option<String>,
-    /// Session that the request names.
+    /// Session that the request names: a handle, or with a key any name.
     pub named: Option<String>,
     /// Id of the caller's key.
     pub principal: Option<String>,
+    /// Other end of the client's connection.
+    pub peer: CallerPeer,
     /// Namespaces that the key may access in addition to its own.
     pub others: AccessScope,
 }
@@ -79,6 +92,7 @@ impl MemoryCaller {
             session: caller.session.as_deref().map(str::to_owned),
             named,
             principal: caller.principal.as_deref().map(str::to_owned),
+            peer: caller.peer,
             others: caller.grant.as_ref().map(|grant| grant.memory.clone()).unwrap_or_default(),
         }
     }
@@ -90,36 +104,75 @@ impl MemoryCaller {
         Self::new(context.caller(), named_session)
     }
 
+    /// Returns the identity of the caller of a call.
+    #[must_use]
+    pub fn of_call(call: &Call) -> Self {
+        Self::new(&call.caller, call.meta.get_str(SESSION_META).map(Cow::into_owned))
+    }
+
     /// Returns `true` if the caller's key may access a namespace that is not its own.
     pub(super) fn reaches(&self, namespace: &MemoryNamespace) -> bool {
         let (kind, owner) = namespace.as_str().split_once('/').unwrap_or_default();
         self.others.allows_name(kind, owner)
     }
 
-    /// Returns the namespace of the caller's entries: that of its session, or else that of the session that it names,
-    /// or else that of its key. Returns `None` for a caller without any of these.
+    /// Returns the namespace of the caller's entries. With a key it is that of the session, or else of the session that
+    /// the request names, or else of the key; without one it is that of the user, or else of local callers if they
+    /// share one, or else of the session. `None`: only a handle can give the caller a namespace, or it has one already.
     ///
-    /// The id of a connection's session stays secret, because it authorizes requests of its client. A session that a
-    /// request names belongs to the key: another key that names the same session has another namespace.
+    /// The id of a connection's session stays secret, because it authorizes requests of its client. Sessions of a key
+    /// belong to the key: another key that names the same session has another namespace.
     #[must_use]
-    pub fn namespace(&self) -> Option<MemoryNamespace> {
-        if let Some(session) = &self.session {
-            return Some(MemoryNamespace(format!("session/{}", &digest(session)[..DIGEST_DIGITS])));
+    pub fn namespace(&self, shared: SharedMemory) -> Option<MemoryNamespace> {
+        let session = self.session.as_deref().map(|session| digest(session)[..DIGEST_DIGITS].to_owned());
+        match (&self.principal, session) {
+            (Some(principal), Some(session)) => {
+                Some(MemoryNamespace(format!("session/{session}@{}", segment(principal))))
+            }
+            (Some(principal), None) => match self.session_name() {
+                Some(named) => {
+                    Some(MemoryNamespace(format!("session/{}@{}", segment(named), segment(principal))))
+                }
+                None => self.key_namespace(),
+            },
+            (None, session) => match self.peer {
+                CallerPeer::User(user) => Some(MemoryNamespace(format!("user/{user}"))),
+                CallerPeer::Address(address) if shared == SharedMemory::Loopback && address.is_loopback() => {
+                    Some(MemoryNamespace("shared/loopback".to_owned()))
+                }
+                _ => session.map(|session| MemoryNamespace(format!("session/{session}"))),
+            },
         }
-        let Some(named) = self.named.as_deref().filter(|named| !named.trim().is_empty()) else {
-            return self.key_namespace();
-        };
-        let named = if is_digest(named) { hashed_segment(named) } else { segment(named) };
-        Some(MemoryNamespace(match &self.principal {
-            Some(principal) => format!("session/{named}@{}", segment(principal)),
-            None => format!("session/{named}"),
-        }))
     }
 
     /// Returns the namespace of the caller's key, which all sessions of the key share.
     #[must_use]
     pub fn key_namespace(&self) -> Option<MemoryNamespace> {
         self.principal.as_ref().map(|principal| MemoryNamespace(format!("key/{}", segment(principal))))
+    }
+
+    /// Returns the handle that the request has, whether it is valid or not.
+    pub(super) fn handle(&self) -> Option<&str> {
+        self.named.as_deref().filter(|named| is_sealed_id(named))
+    }
+
+    /// Returns the name of a session that the caller has chosen, which takes a key.
+    pub(super) fn session_name(&self) -> Option<&str> {
+        self.principal.as_ref()?;
+        self.named.as_deref().filter(|named| !named.trim().is_empty() && !is_sealed_id(named))
+    }
+
+    /// Returns the address that the entries of a caller without a key count for.
+    pub(super) fn address(&self) -> String {
+        match self.peer {
+            CallerPeer::Address(address) if address.is_loopback() => "loopback".to_owned(),
+            // One customer of a provider has a whole /64 (RFC 6177).
+            CallerPeer::Address(IpAddr::V6(address)) => {
+                Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)).to_string()
+            }
+            CallerPeer::Address(address) => address.to_string(),
+            CallerPeer::User(_) | CallerPeer::Unknown => String::new(),
+        }
     }
 }
 
@@ -148,12 +201,6 @@ fn hashed_segment(name: &str) -> String {
     format!("~{}", &digest(name)[..32])
 }
 
-/// Returns `true` if a name may be the digest of a connection's session. Models see that digest, so it must not grant
-/// access.
-fn is_digest(name: &str) -> bool {
-    name.len() == DIGEST_DIGITS && name.bytes().all(|byte| byte.is_ascii_hexdigit())
-}
-
 fn digest(text: &str) -> String {
     let mut hex = String::with_capacity(64);
     for byte in Sha256::digest(text.as_bytes()) {
@@ -169,33 +216,69 @@ mod tests {
     #[test]
     fn namespace_of_a_caller() {
         #[track_caller]
-        fn check(session: &str, named: &str, principal: &str, expected: &str) {
-            let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-            let caller = MemoryCaller {
-                session: some(session),
-                named: some(named),
-                principal: some(principal),
-                ..MemoryCaller::default()
-            };
-            let namespace = caller.namespace().map(|namespace| namespace.to_string()).unwrap_or_default();
-            assert_eq!(namespace, expected, "{session:?} {named:?} {principal:?}");
+        fn check_from(peer: CallerPeer, shared: SharedMemory, parts: [&str; 3], expected: &str) {
+            let [session, named, principal] = parts.map(|text| (!text.is_empty()).then(|| text.to_owned()));
+            let caller = MemoryCaller { session, named, principal, peer, ..MemoryCaller::default() };
+            let namespace = caller.namespace(shared);
+            let text = namespace.as_ref().map(ToString::to_string).unwrap_or_default();
+            assert_eq!(text, expected, "{peer:?} {parts:?}");
+            let is_session = expected.starts_with("session/");
+            assert_eq!(
+                namespace.is_some_and(|namespace| namespace.is_keyless()),
+                is_session && parts[2].is_empty()
+            );
         }
+        let check = |session: &str, named: &str, principal: &str, expected: &str| {
+            check_from(CallerPeer::Unknown, SharedMemory::None, [session, named, principal], expected);
+        };
         check("", "", "", "");
-        check("", " ", "", "");
-        check("", "abc123", "", "session/abc123");
+        // Without a key a name opens nothing.
+        check("", "abc123", "", "");
+        check("3f2a", "abc123", "", "session/10c78973b5c61b1e");
         check("", "", "k7", "key/k7");
+        check("", " ", "k7", "key/k7");
         // The session comes first, then the named session.
-        check("3f2a", "abc123", "k7", "session/10c78973b5c61b1e");
+        check("3f2a", "abc123", "k7", "session/10c78973b5c61b1e@k7");
         check("3f2a", "", "", "session/10c78973b5c61b1e");
         check("", "abc123", "k7", "session/abc123@k7");
-        // The digest of a connection's session is no way into its namespace.
-        check("", "10c78973b5c61b1e", "", "session/~e1c3b24ea92ad049541bdf436fd47d8c");
-        // Nor is a name that looks like a path, or like another name in another case.
-        check("", "abc/x", "", "session/~b7717ebfbf5ef6c99c9e4b435bd255f9");
-        check("", "ABC123", "", "session/~e0bebd22819993425814866b62701e29");
-        check("", "abc123@k7", "", "session/~fe4cdfac7ed01e4b34d524ed2c43129d");
+        // A name that looks like a path, or like another name in another case, or like a key, is another segment.
+        check("", "abc/x", "k7", "session/~b7717ebfbf5ef6c99c9e4b435bd255f9@k7");
+        check("", "ABC123", "k7", "session/~e0bebd22819993425814866b62701e29@k7");
+        check("", "abc123@k8", "k7", "session/~b4094ec180454cd9aa89036257d59ed7@k7");
         check("", "", "Alice", "key/~3bc51062973c458d5a6f2d8d64a02324");
-        check("", "~8fce", "", "session/~312662f18b035718d4f2a709122b5d9c");
+        check("", "", "a@b", "key/~7508d8b5018ea640b85269861a101203");
+        // A handle is no name.
+        check("", "tyid_abc", "k7", "key/k7");
+
+        let local = CallerPeer::Address(IpAddr::from([127, 0, 0, 2]));
+        let remote = CallerPeer::Address(IpAddr::from([192, 0, 2, 7]));
+        let user = CallerPeer::User(1000);
+        for session in ["", "3f2a"] {
+            check_from(user, SharedMemory::Loopback, [session, "abc", ""], "user/1000");
+            check_from(local, SharedMemory::Loopback, [session, "abc", ""], "shared/loopback");
+            check_from(
+                local,
+                SharedMemory::Loopback,
+                [session, "abc", "k7"],
+                if session.is_empty() { "session/abc@k7" } else { "session/10c78973b5c61b1e@k7" },
+            );
+        }
+        check_from(local, SharedMemory::None, ["", "abc", ""], "");
+        check_from(remote, SharedMemory::Loopback, ["", "abc", ""], "");
+        check_from(remote, SharedMemory::Loopback, ["3f2a", "", ""], "session/10c78973b5c61b1e");
+    }
+
+    #[test]
+    fn entries_count_for_an_address() {
+        let check = |address: &str, expected: &str| {
+            let peer = CallerPeer::Address(address.parse().expect("an address"));
+            assert_eq!(MemoryCaller { peer, ..MemoryCaller::default() }.address(), expected, "{address}");
+        };
+        check("127.9.9.9", "loopback");
+        check("::1", "loopback");
+        check("192.0.2.7", "192.0.2.7");
+        check("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::");
+        check("2001:db8:1:2::9", "2001:db8:1:2::");
     }
 
     #[test]

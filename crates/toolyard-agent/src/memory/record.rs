@@ -12,6 +12,9 @@ use super::namespace::MemoryNamespace;
 const MAX_LABEL_LENGTH: usize = 128;
 const MAX_TAGS: usize = 16;
 
+/// Size of a record without its texts in bytes, rounded up.
+const RECORD_SIZE: usize = 256;
+
 /// An entry to save.
 #[derive(Debug, Clone, Copy)]
 pub struct NewEntry<'a> {
@@ -159,10 +162,20 @@ impl NamespaceIndex {
         Ok(replaced)
     }
 
+    /// Returns the bytes that the entries of a caller without a key take, with what the list itself needs.
+    pub(super) fn size(&self) -> usize {
+        charged_size(&self.entries)
+    }
+
     /// Returns the time at which the last entry expires.
     pub(super) fn expires_at(&self) -> Option<SystemTime> {
         self.entries.iter().map(MemoryRecord::expires_at).max()
     }
+}
+
+/// Returns the bytes that entries of a caller without a key take, with what their list itself needs.
+pub(super) fn charged_size(records: &[MemoryRecord]) -> usize {
+    records.iter().map(|record| record.size() + RECORD_SIZE).sum()
 }
 
 /// Returns milliseconds since 1970.

@@ -11,6 +11,7 @@ use toolyard_core::store::{
 };
 use toolyard_manifest::MemorySettings;
 
+use super::namespace::MemoryNamespace;
 use super::working_memory::{WallClock, WorkingMemory};
 
 /// A store in memory whose clock is set by hand.
@@ -36,6 +37,12 @@ impl ManualStore {
         (store, memory)
     }
 
+    /// Returns a handle of `session/NAME`, for callers without a key.
+    pub(crate) async fn handle(memory: &WorkingMemory, name: &str) -> String {
+        let ids = memory.ids().await.expect("a store");
+        ids.handle(&MemoryNamespace::new("session", name), None, memory.now() + Duration::from_secs(86_400))
+    }
+
     pub(crate) fn clock(self: &Arc<Self>) -> WallClock {
         let store = self.clone();
         Arc::new(move || UNIX_EPOCH + store.state().now)
@@ -53,13 +60,14 @@ impl ManualStore {
 
     /// Removes the values of all entries, but not the entries.
     pub(crate) fn lose_values(&self) {
-        self.state().values.retain(|(space, _), _| *space == "working-memory");
+        self.state().values.retain(|(space, _), _| !space.ends_with("-values"));
     }
 
-    /// Returns the number of values that have not expired.
+    /// Returns the number of values that have not expired, without the key that seals ids.
     pub(crate) fn len(&self) -> usize {
         let state = self.state();
-        state.values.values().filter(|value| state.lives(value)).count()
+        let counts = |space: &str| space != "working-memory-seal";
+        state.values.iter().filter(|((space, _), value)| counts(space) && state.lives(value)).count()
     }
 
     fn state(&self) -> MutexGuard<'_, ManualStoreState> {

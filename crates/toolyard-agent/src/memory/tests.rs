@@ -7,11 +7,11 @@ use super::testing::ManualStore;
 use super::*;
 
 fn namespace() -> MemoryNamespace {
-    MemoryNamespace::from_text("session/abc").expect("a namespace")
+    MemoryNamespace::from_text("key/abc").expect("a namespace")
 }
 
 fn key(name: &str) -> FullKey {
-    FullKey { namespace: namespace(), path: format!("session/abc/{name}") }
+    FullKey { namespace: namespace(), path: format!("key/abc/{name}") }
 }
 
 async fn save(memory: &WorkingMemory, name: &str, value: &str) -> Result<(), String> {
@@ -77,18 +77,72 @@ async fn expired_entry_is_gone_and_frees_room() {
 
 #[tokio::test]
 async fn total_limit_covers_all_namespaces() {
-    let limits = MemorySettings { total_bytes: 10, ..MemorySettings::default() };
+    let limits = MemorySettings { total_bytes: 12, keyless_bytes: Some(2), ..MemorySettings::default() };
     let (store, memory) = ManualStore::memory(limits);
-    let other = MemoryNamespace::new("session", "other");
+    let other = MemoryNamespace::new("key", "other");
     let put = async |path: &str, value: &str| memory.save(&other, &[NewEntry::new(path, value)]).await;
     save(&memory, "a", "123456").await.expect("room");
-    put("session/other/a", "1234").await.expect("room");
-    let refused = put("session/other/b", "5").await.expect_err("no room");
+    put("key/other/a", "1234").await.expect("room");
+    let refused = put("key/other/b", "5").await.expect_err("no room");
     insta::assert_snapshot!(refused, @"Working memory is full: all namespaces together may hold 10 bytes. Try again later.");
     // The existing entry is unchanged, and its expiry frees room.
     assert_eq!(value(&memory, "a").await.as_deref(), Some("123456"));
     store.pass(Duration::from_secs(301));
-    put("session/other/b", "1234567890").await.expect("room");
+    put("key/other/b", "1234567890").await.expect("room");
+}
+
+/// Neither kind of caller pushes out the other, and what is pushed out leaves nothing behind.
+#[tokio::test]
+async fn callers_without_a_key_push_out_only_each_other() {
+    let limits = MemorySettings {
+        total_bytes: 30_000,
+        keyless_bytes: Some(10_000),
+        keyless_address_bytes: Some(4_000),
+        ..MemorySettings::default()
+    };
+    let (store, memory) = ManualStore::memory(limits);
+    save(&memory, "a", &"k".repeat(20_000)).await.expect("room");
+    assert!(save(&memory, "b", "k").await.is_err(), "the rest belongs to callers without a key");
+    let put = async |owner: usize, address: &str, bytes: usize| {
+        let namespace = MemoryNamespace::new("session", &format!("{owner:016x}"));
+        let (path, value) = (format!("{namespace}/notes"), "v".repeat(bytes));
+        let saved = memory.save_from(address, &namespace, &[NewEntry::new(&path, &value)]).await;
+        store.pass(Duration::from_secs(1));
+        saved.map(drop).map_err(|error| error.to_string())
+    };
+    let left = async || {
+        let mut left = Vec::new();
+        for owner in 0..20 {
+            let namespace = MemoryNamespace::new("session", &format!("{owner:016x}"));
+            let key = FullKey { path: format!("{namespace}/notes"), namespace };
+            if memory.get(&key).await.expect("a store").is_some() {
+                left.push(owner);
+            }
+        }
+        left
+    };
+    for owner in 0..3 {
+        put(owner, "192.0.2.1", 1_500).await.expect("room");
+    }
+    assert_eq!(left().await, [1, 2], "an address has a part");
+    for (owner, address) in [(3, "192.0.2.2"), (4, "192.0.2.3"), (5, "192.0.2.4"), (6, "192.0.2.5")] {
+        put(owner, address, 1_500).await.expect("room");
+    }
+    assert_eq!(left().await, [2, 3, 4, 5, 6], "the address with most of it makes room");
+    insta::assert_snapshot!(put(7, "192.0.2.6", 4_000).await.expect_err("no room"), @"Working memory is full: callers without a key may hold 4000 bytes from one address, and this needs 4286. Ask the tool for less.");
+    // An entry that replaces another, and a deleted one, leave room for others.
+    for _ in 0..5 {
+        put(7, "192.0.2.6", 2_000).await.expect("room");
+    }
+    let before = left().await;
+    let namespace = MemoryNamespace::new("session", &format!("{:016x}", 7));
+    let key = FullKey { path: format!("{namespace}/notes"), namespace };
+    assert!(memory.delete(&key).await.expect("a store").is_some());
+    put(8, "192.0.2.6", 2_000).await.expect("room");
+    assert_eq!(left().await, before.iter().map(|owner| owner + usize::from(*owner == 7)).collect::<Vec<_>>());
+    assert_eq!(value(&memory, "a").await.map(|value| value.len()), Some(20_000));
+    store.pass(Duration::from_secs(400));
+    assert_eq!((left().await, store.len()), (Vec::new(), 0), "nothing is left in the store");
 }
 
 #[tokio::test]

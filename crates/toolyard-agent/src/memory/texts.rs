@@ -11,10 +11,6 @@ use super::working_memory::format_duration;
 /// Maximum number of entries in a list.
 const MAX_SHOWN: usize = 200;
 
-pub(super) const NO_SESSION: &str = "\
-There is no working memory for this call: it has neither a session nor a key. The host can name a session in the \
-request's `_meta`, as `toolyard/session`.";
-
 pub(super) fn saved(record: &MemoryRecord, now: SystemTime) -> String {
     let time = format_duration(record.left(now));
     format!("Saved to working memory as `{}` ({} chars, expires in {time}).", record.key, record.chars)
@@ -39,7 +35,7 @@ pub(super) fn entry_list(
     records: &[MemoryRecord],
     now: SystemTime,
     prefix: Option<&str>,
-    own: &MemoryNamespace,
+    own: Option<&MemoryNamespace>,
 ) -> String {
     if records.is_empty() {
         return nothing("There is nothing in working memory", prefix, own);
@@ -60,7 +56,7 @@ pub(super) fn search_result(
     hits: &[MemoryHit],
     now: SystemTime,
     prefix: Option<&str>,
-    own: &MemoryNamespace,
+    own: Option<&MemoryNamespace>,
 ) -> String {
     if hits.is_empty() {
         return nothing("No working memory entries found", prefix, own);
@@ -73,11 +69,10 @@ pub(super) fn search_result(
     text
 }
 
-fn nothing(what: &str, prefix: Option<&str>, own: &MemoryNamespace) -> String {
-    match prefix {
-        Some(prefix) => format!("{what} under '{prefix}'. Your own entries are under `{own}`."),
-        None => format!("{what}. Your own entries are under `{own}`."),
-    }
+fn nothing(what: &str, prefix: Option<&str>, own: Option<&MemoryNamespace>) -> String {
+    let prefix = prefix.map(|prefix| format!(" under '{prefix}'")).unwrap_or_default();
+    let own = own.map(|own| format!(" Your own entries are under `{own}`.")).unwrap_or_default();
+    format!("{what}{prefix}.{own}")
 }
 
 fn counted(entries: usize) -> String {

@@ -3,22 +3,40 @@
 use std::fmt;
 use std::fmt::Write;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use futures_util::future::try_join_all;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::sync::OnceCell;
 use toolyard_core::store::{KeySpace, KeyValueStore, PutRequest, StoreError, StoreErrorKind, WriteCondition};
 use toolyard_manifest::MemorySettings;
 
-use super::access::FullKey;
+use super::access::{FullKey, MemoryAccess};
 use super::error::MemoryError;
-use super::namespace::MemoryNamespace;
-use super::record::{MemoryRecord, NamespaceIndex, NewEntry, millis};
+use super::keyless_ledger::{KeylessClaim, KeylessLedger};
+use super::namespace::{MemoryCaller, MemoryNamespace};
+use super::record::{MemoryRecord, NamespaceIndex, NewEntry, charged_size, millis};
+use super::session_ids::SessionIds;
 
-/// Key space of the lists of entries.
-const INDEX: KeySpace = KeySpace("working-memory");
-/// Key space of their values.
-const VALUES: KeySpace = KeySpace("working-memory-values");
+/// Key spaces of the lists of entries and of their values.
+struct MemorySpaces {
+    index: KeySpace,
+    values: KeySpace,
+}
+
+/// Namespaces of keys, of users of this machine, and of whatever else is not a caller without a key.
+const OWNED: MemorySpaces =
+    MemorySpaces { index: KeySpace("working-memory"), values: KeySpace("working-memory-values") };
+/// Namespaces of callers without a key.
+const KEYLESS: MemorySpaces = MemorySpaces {
+    index: KeySpace("working-memory-keyless"),
+    values: KeySpace("working-memory-keyless-values"),
+};
+/// Key space of the [`KeylessLedger`], and the key in it.
+const LEDGER: KeySpace = KeySpace("working-memory-ledger");
+const LEDGER_KEY: &str = "ledger";
 
 /// Maximum size in bytes of a part of a value, which is stored under one key.
 const PART: usize = 256 * 1024;
@@ -39,19 +57,29 @@ pub struct WorkingMemory {
     store: Arc<dyn KeyValueStore>,
     limits: MemorySettings,
     clock: WallClock,
+    /// Seals ids once one is needed.
+    ids: Arc<OnceCell<Arc<SessionIds>>>,
 }
 
 /// An index, and its version in the store.
 struct NamespaceSnapshot {
     index: NamespaceIndex,
     version: Option<u64>,
+    /// Size of all entries, also of expired ones, for the ledger.
+    stored_size: usize,
+}
+
+/// Sizes of a namespace before and after a change.
+struct SizeChange {
+    before: usize,
+    after: usize,
 }
 
 impl WorkingMemory {
     /// Returns the memory of a store. Gateways on one store share it.
     #[must_use]
     pub fn new(store: Arc<dyn KeyValueStore>, limits: MemorySettings) -> Self {
-        Self { store, limits, clock: Arc::new(SystemTime::now) }
+        Self { store, limits, clock: Arc::new(SystemTime::now), ids: Arc::default() }
     }
 
     /// Replaces the clock.
@@ -72,6 +100,23 @@ impl WorkingMemory {
         (self.clock)()
     }
 
+    /// Returns the ids of all gateways on this store.
+    ///
+    /// # Errors
+    /// Returns an error if the store fails.
+    pub async fn ids(&self) -> Result<Arc<SessionIds>, StoreError> {
+        let ids = self.ids.get_or_try_init(async || SessionIds::of_store(&*self.store).await.map(Arc::new));
+        ids.await.cloned()
+    }
+
+    /// Returns the access of a caller.
+    ///
+    /// # Errors
+    /// Returns an error if the store fails.
+    pub async fn access(&self, caller: MemoryCaller) -> Result<MemoryAccess, StoreError> {
+        Ok(MemoryAccess::new(caller, self.ids().await?, self.now(), self.limits.shared))
+    }
+
     /// Saves entries of one namespace, replacing those with the same keys. Saves all or none.
     ///
     /// # Errors
@@ -81,35 +126,111 @@ impl WorkingMemory {
         namespace: &MemoryNamespace,
         entries: &[NewEntry<'_>],
     ) -> Result<Vec<MemoryRecord>, MemoryError> {
+        self.save_from("", namespace, entries).await
+    }
+
+    /// Saves entries like [`Self::save`]. The address is that of the caller, if it has no key.
+    ///
+    /// # Errors
+    /// Returns an error if a limit would be exceeded or the store fails.
+    pub async fn save_from(
+        &self,
+        address: &str,
+        namespace: &MemoryNamespace,
+        entries: &[NewEntry<'_>],
+    ) -> Result<Vec<MemoryRecord>, MemoryError> {
         entries.iter().try_for_each(|entry| entry.check(&self.limits))?;
         let records: Vec<_> = entries.iter().map(|entry| self.record(entry)).collect();
         // An early check, so that refused entries cost no write. The check that counts is made when the index changes.
-        self.read(namespace).await?.index.admit(namespace, &records, &self.limits)?;
-        self.check_capacity(&records).await?;
+        let replaced = self.read(namespace).await?.index.admit(namespace, &records, &self.limits)?;
+        let claimed = match namespace.is_keyless() {
+            true => {
+                let bytes = charged_size(&records).saturating_sub(charged_size(&replaced));
+                let expires = records.iter().map(|record| record.expires).max().unwrap_or_default();
+                self.claim_keyless(KeylessClaim { namespace, address, bytes, expires }).await?;
+                bytes
+            }
+            false => self.check_capacity(&records).await.map(|()| 0)?,
+        };
         let admitted = match self.write_values(&records, entries).await {
             Ok(()) => self.change(namespace, |index| index.admit(namespace, &records, &self.limits)).await,
             Err(error) => Err(error.into()),
         };
-        let replaced = match admitted {
-            Ok(replaced) => replaced,
+        let (replaced, sizes) = match admitted {
+            Ok(admitted) => admitted,
             Err(error) => {
                 self.discard(&records).await;
+                self.settle_keyless(namespace, claimed, SizeChange { before: 0, after: 0 }).await;
                 return Err(error);
             }
         };
         self.discard(&replaced).await;
+        self.settle_keyless(namespace, claimed, sizes).await;
         Ok(records)
     }
 
-    /// Checks that values fit into the limit of all namespaces.
+    /// Checks that values fit into the limit of all namespaces, without the part of callers without a key.
     async fn check_capacity(&self, records: &[MemoryRecord]) -> Result<(), MemoryError> {
-        let limit = self.limits.total_bytes;
+        let limit = self.limits.total_bytes - self.limits.keyless_bytes();
         let needed: usize = records.iter().map(|record| record.bytes).sum();
-        let used = usize::try_from(self.store.size(VALUES).await?).unwrap_or(usize::MAX);
+        let used = usize::try_from(self.store.size(OWNED.values).await?).unwrap_or(usize::MAX);
         match used.saturating_add(needed) <= limit {
             true => Ok(()),
             false => Err(MemoryError::Full { limit }),
         }
+    }
+
+    /// Enters entries of a caller without a key into the ledger, and removes what has to go for them.
+    async fn claim_keyless(&self, claim: KeylessClaim<'_>) -> Result<(), MemoryError> {
+        let removed = self.change_ledger(|ledger| ledger.claim(claim, &self.limits, self.now())).await?;
+        for namespace in removed {
+            let entries = self.read(&namespace).await?.index.entries;
+            self.store.delete(KEYLESS.index, namespace.as_str()).await?;
+            self.discard(&entries).await;
+        }
+        Ok(())
+    }
+
+    /// Corrects the ledger after a change. If that fails, the size in it is too high until the namespace expires.
+    async fn settle_keyless(&self, namespace: &MemoryNamespace, claimed: usize, sizes: SizeChange) {
+        if !namespace.is_keyless() {
+            return;
+        }
+        let SizeChange { before, after } = sizes;
+        let settled = self.change_ledger(|ledger| {
+            ledger.settle(namespace, claimed, before, after);
+            Ok(())
+        });
+        if let Err(error) = settled.await {
+            let error = &error as &dyn std::error::Error;
+            tracing::debug!(
+                error,
+                "failed to correct the ledger of working memory, which is too high for a while"
+            );
+        }
+    }
+
+    /// Changes the ledger, and tries again if others change it concurrently.
+    async fn change_ledger<T>(
+        &self,
+        mut change: impl FnMut(&mut KeylessLedger) -> Result<T, MemoryError>,
+    ) -> Result<T, MemoryError> {
+        for _ in 0..ATTEMPTS {
+            let stored = self.store.get(LEDGER, LEDGER_KEY).await?;
+            let mut ledger: KeylessLedger = match &stored {
+                Some(stored) => parse(&stored.bytes)?,
+                None => KeylessLedger::default(),
+            };
+            ledger = ledger.living(self.now());
+            let changed = change(&mut ledger)?;
+            let condition = stored.map_or(WriteCondition::Absent, |it| WriteCondition::Version(it.version));
+            let expires = Some(UNIX_EPOCH + Duration::from_millis(ledger.expires()));
+            let put = PutRequest { bytes: to_bytes(&ledger)?, condition, expires };
+            if self.store.put(LEDGER, LEDGER_KEY, put).await?.is_some() {
+                return Ok(changed);
+            }
+        }
+        Err(MemoryError::Contended)
     }
 
     /// Returns the entry of a key, and its value.
@@ -142,8 +263,9 @@ impl WorkingMemory {
         if self.read(&key.namespace).await?.index.find(&key.path).is_none() {
             return Ok(None);
         }
-        let removed = self.change(&key.namespace, |index| Ok(index.remove(&key.path))).await?;
+        let (removed, sizes) = self.change(&key.namespace, |index| Ok(index.remove(&key.path))).await?;
         self.discard(removed.as_slice()).await;
+        self.settle_keyless(&key.namespace, 0, sizes).await;
         Ok(removed)
     }
 
@@ -166,18 +288,21 @@ impl WorkingMemory {
         reaches: impl Fn(&MemoryNamespace) -> bool,
         limit: usize,
     ) -> Result<Vec<MemoryRecord>, MemoryError> {
-        let (prefix, mut after, mut found) = (prefix.to_lowercase(), None::<String>, Vec::new());
-        for _ in 0..MAX_PAGES {
-            let page = self.store.list(INDEX, &prefix, after.as_deref(), PAGE).await?;
-            let is_last = page.len() < PAGE;
-            for (name, value) in &page {
-                if MemoryNamespace::from_text(name).is_some_and(|namespace| reaches(&namespace)) {
-                    found.extend(parse(&value.bytes)?.living(self.now()).entries);
+        let (prefix, mut found) = (prefix.to_lowercase(), Vec::new());
+        for spaces in [OWNED, KEYLESS] {
+            let mut after = None::<String>;
+            for _ in 0..MAX_PAGES {
+                let page = self.store.list(spaces.index, &prefix, after.as_deref(), PAGE).await?;
+                let is_last = page.len() < PAGE;
+                for (name, value) in &page {
+                    if MemoryNamespace::from_text(name).is_some_and(|namespace| reaches(&namespace)) {
+                        found.extend(parse::<NamespaceIndex>(&value.bytes)?.living(self.now()).entries);
+                    }
                 }
-            }
-            after = page.into_iter().next_back().map(|(name, _)| name);
-            if is_last || found.len() >= limit {
-                break;
+                after = page.into_iter().next_back().map(|(name, _)| name);
+                if is_last || found.len() >= limit {
+                    break;
+                }
             }
         }
         found.truncate(limit);
@@ -192,7 +317,7 @@ impl WorkingMemory {
         let mut bytes = Vec::with_capacity(record.bytes);
         let (prefix, mut after) = (format!("{}/", record.id), None::<String>);
         loop {
-            let page = self.store.list(VALUES, &prefix, after.as_deref(), PARTS_AT_ONCE).await?;
+            let page = self.store.list(values_of(record), &prefix, after.as_deref(), PARTS_AT_ONCE).await?;
             let is_last = page.len() < PARTS_AT_ONCE;
             for (name, value) in page {
                 bytes.extend_from_slice(&value.bytes);
@@ -227,31 +352,29 @@ impl WorkingMemory {
     }
 
     async fn read(&self, namespace: &MemoryNamespace) -> Result<NamespaceSnapshot, MemoryError> {
-        let Some(value) = self.store.get(INDEX, namespace.as_str()).await? else {
-            return Ok(NamespaceSnapshot { index: NamespaceIndex::default(), version: None });
+        let Some(value) = self.store.get(spaces_of(namespace).index, namespace.as_str()).await? else {
+            return Ok(NamespaceSnapshot { index: NamespaceIndex::default(), version: None, stored_size: 0 });
         };
-        let index = parse(&value.bytes)?.living(self.now());
-        Ok(NamespaceSnapshot { index, version: Some(value.version) })
+        let index: NamespaceIndex = parse(&value.bytes)?;
+        let stored_size = index.size();
+        Ok(NamespaceSnapshot { index: index.living(self.now()), version: Some(value.version), stored_size })
     }
 
-    /// Changes an index, and tries again if others change it concurrently.
+    /// Changes an index, and tries again if others change it concurrently. Also returns its sizes.
     async fn change<T>(
         &self,
         namespace: &MemoryNamespace,
         mut change: impl FnMut(&mut NamespaceIndex) -> Result<T, MemoryError>,
-    ) -> Result<T, MemoryError> {
+    ) -> Result<(T, SizeChange), MemoryError> {
         for _ in 0..ATTEMPTS {
-            let NamespaceSnapshot { mut index, version } = self.read(namespace).await?;
+            let NamespaceSnapshot { mut index, version, stored_size } = self.read(namespace).await?;
             let changed = change(&mut index)?;
             let condition = version.map_or(WriteCondition::Absent, WriteCondition::Version);
             // An empty list expires at once, so that the store removes it.
             let expires = Some(index.expires_at().unwrap_or_else(|| self.now()));
-            let bytes = serde_json::to_vec(&index)
-                .map_err(|error| StoreError::new(StoreErrorKind::Unreadable, error))?
-                .into();
-            let put = PutRequest { bytes, condition, expires };
-            if self.store.put(INDEX, namespace.as_str(), put).await?.is_some() {
-                return Ok(changed);
+            let put = PutRequest { bytes: to_bytes(&index)?, condition, expires };
+            if self.store.put(spaces_of(namespace).index, namespace.as_str(), put).await?.is_some() {
+                return Ok((changed, SizeChange { before: stored_size, after: index.size() }));
             }
         }
         Err(MemoryError::Contended)
@@ -277,7 +400,7 @@ impl WorkingMemory {
     async fn write_part(&self, part: &ValuePart<'_>) -> Result<(), StoreError> {
         let expires = Some(part.record.expires_at());
         let put = PutRequest { expires, ..PutRequest::always(Bytes::copy_from_slice(part.bytes)) };
-        self.store.put(VALUES, &part_key(part.record, part.number), put).await.map(drop)
+        self.store.put(values_of(part.record), &part_key(part.record, part.number), put).await.map(drop)
     }
 
     /// Deletes values that no entry refers to. Values that cannot be deleted expire.
@@ -285,10 +408,11 @@ impl WorkingMemory {
         let mut names = Vec::new();
         for record in records {
             let count = record.bytes.div_ceil(PART).max(1);
-            names.extend((0..count).map(|number| part_key(record, number)));
+            names.extend((0..count).map(|number| (values_of(record), part_key(record, number))));
         }
         for names in names.chunks(PARTS_AT_ONCE) {
-            let deleted = try_join_all(names.iter().map(|name| self.store.delete(VALUES, name))).await;
+            let deleted =
+                try_join_all(names.iter().map(|(space, name)| self.store.delete(*space, name))).await;
             if let Err(error) = deleted {
                 let error = &error as &dyn std::error::Error;
                 return tracing::debug!(
@@ -325,8 +449,28 @@ fn part_key(record: &MemoryRecord, number: usize) -> String {
     format!("{}/{number:06}", record.id)
 }
 
-fn parse(bytes: &[u8]) -> Result<NamespaceIndex, MemoryError> {
+const fn spaces_if(is_keyless: bool) -> MemorySpaces {
+    if is_keyless { KEYLESS } else { OWNED }
+}
+
+fn spaces_of(namespace: &MemoryNamespace) -> MemorySpaces {
+    spaces_if(namespace.is_keyless())
+}
+
+/// Returns the key space of the values of an entry.
+fn values_of(record: &MemoryRecord) -> KeySpace {
+    spaces_if(MemoryNamespace::of_path(&record.key).is_some_and(|(namespace, _)| namespace.is_keyless()))
+        .values
+}
+
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, MemoryError> {
     serde_json::from_slice(bytes).map_err(|error| StoreError::new(StoreErrorKind::Unreadable, error).into())
+}
+
+fn to_bytes(value: &impl Serialize) -> Result<Bytes, MemoryError> {
+    let bytes =
+        serde_json::to_vec(value).map_err(|error| StoreError::new(StoreErrorKind::Unreadable, error))?;
+    Ok(bytes.into())
 }
 
 /// Returns an id that no other value has.

@@ -12,6 +12,7 @@ use toolyard_core::layers::ArgumentValidation;
 use toolyard_core::names::NameRegistry;
 use toolyard_core::registry::{CallLimits, HandlerEntry, Registry};
 use toolyard_core::{Call, CallOutput, Caller, ErrorCode, Gateway, Json, Object, Outcome, Tool};
+use toolyard_manifest::SharedMemory;
 use toolyard_sdk::{Context, Server, ToolFailure};
 
 use super::*;
@@ -153,8 +154,14 @@ fn request_round_trips_through_a_call() {
     let back = ToolInvokeRequest::of(&call, "c1").expect("a call of a tool");
     assert_eq!(back, ToolInvokeRequest { session_id: Some("abc123".into()), ..request });
     let named = call.meta.get_str(SESSION_META).map(std::borrow::Cow::into_owned);
-    let namespace = MemoryCaller::new(&call.caller, named).namespace().expect("a namespace");
-    assert_eq!(namespace.as_str(), "session/abc123");
+    // The session belongs to the caller that the executor sets.
+    let executor = Caller { principal: Some("agent".into()), ..Caller::default() };
+    let namespace = |caller: &Caller| {
+        let namespace = MemoryCaller::new(caller, named.clone()).namespace(SharedMemory::None);
+        namespace.map(|namespace| namespace.to_string())
+    };
+    assert_eq!(namespace(&executor).as_deref(), Some("session/abc123@agent"));
+    assert_eq!(namespace(&call.caller), None);
     let connected = Caller { session: Some("secret".into()), ..Caller::default() };
     let call = Call { caller: connected, ..Call::tool("t", Json::null()) };
     let bare = ToolInvokeRequest::of(&call, "c2").expect("a call of a tool");

@@ -9,6 +9,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, WriteHa
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
+use toolyard_core::CallerPeer;
 use toolyard_mcp::server::McpFrontend;
 use toolyard_mcp::server::duplex::{self, DuplexLimits};
 
@@ -69,7 +70,9 @@ impl Pipe {
         let (input, output) = tokio::io::split(theirs);
         let limits = DuplexLimits { max_line_bytes: 100_000, max_requests: 100, drain_time: DRAIN };
         let mut served = JoinSet::new();
-        served.spawn(async move { duplex::serve(frontend, input, output, limits).await.unwrap() });
+        served.spawn(async move {
+            duplex::serve(frontend, input, output, limits, CallerPeer::Unknown).await.unwrap()
+        });
         let (output, input) = tokio::io::split(ours);
         let mut reading = JoinSet::new();
         reading.spawn(async move {

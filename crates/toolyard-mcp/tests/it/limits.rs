@@ -8,7 +8,7 @@ use http::{HeaderMap, Method, header};
 use insta::assert_snapshot;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream};
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
-use toolyard_core::{ClientNotification, Json, LogLevel, Object};
+use toolyard_core::{CallerPeer, ClientNotification, Json, LogLevel, Object};
 use toolyard_mcp::server::FrontendLimits;
 use toolyard_mcp::server::duplex::{self, DuplexLimits};
 
@@ -22,7 +22,7 @@ fn narrow_pipe(gateway: &TestGateway, requests: usize) -> (DuplexStream, JoinHan
     let (ours, theirs) = tokio::io::duplex(1000);
     let (input, output) = tokio::io::split(theirs);
     let limits = DuplexLimits { max_line_bytes: 10_000, max_requests: requests, drain_time: DRAIN };
-    (ours, tokio::spawn(duplex::serve(gateway.frontend.clone(), input, output, limits)))
+    (ours, tokio::spawn(duplex::serve(gateway.frontend.clone(), input, output, limits, CallerPeer::Unknown)))
 }
 
 fn legacy(id: usize, tool: &str, arguments: &str) -> String {
@@ -431,7 +431,8 @@ async fn long_line_uses_the_budget() {
     let (ours, theirs) = tokio::io::duplex(1000);
     let (input, output) = tokio::io::split(theirs);
     let limits = DuplexLimits { max_line_bytes: 1 << 20, max_requests: 10, drain_time: DRAIN };
-    let _served = tokio::spawn(duplex::serve(gateway.frontend.clone(), input, output, limits));
+    let _served =
+        tokio::spawn(duplex::serve(gateway.frontend.clone(), input, output, limits, CallerPeer::Unknown));
     let (reader, mut writer) = tokio::io::split(ours);
     let mut lines = BufReader::new(reader).lines();
     let line = |id, size| legacy(id, "echo", &format!(r#""{}":1"#, "x".repeat(size)));

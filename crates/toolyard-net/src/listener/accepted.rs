@@ -20,15 +20,15 @@ use super::{TlsSettings, proxy};
 pub enum ClientAddress {
     /// A TCP address.
     Tcp(SocketAddr),
-    /// A Unix socket of this machine.
-    Unix,
+    /// A Unix socket of this machine, with the id of the connected user (`SO_PEERCRED`) if the system tells it.
+    Unix(Option<u32>),
 }
 
 impl fmt::Display for ClientAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tcp(address) => address.fmt(f),
-            Self::Unix => f.write_str("unix"),
+            Self::Unix(_) => f.write_str("unix"),
         }
     }
 }
@@ -81,7 +81,9 @@ impl AcceptedConnection {
     ) -> io::Result<(ClientStream, ClientAddress)> {
         match self {
             Self::Unix(stream) => {
-                Ok((ClientStream::Unix(UnixStream::from_std(stream)?), ClientAddress::Unix))
+                let stream = UnixStream::from_std(stream)?;
+                let user = stream.peer_cred().ok().map(|peer| peer.uid());
+                Ok((ClientStream::Unix(stream), ClientAddress::Unix(user)))
             }
             Self::Tcp { stream, peer, is_proxy: false, tls: None } => {
                 Ok((ClientStream::Tcp(TcpStream::from_std(stream)?), ClientAddress::Tcp(peer)))

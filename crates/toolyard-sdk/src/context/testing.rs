@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use serde_json::Value;
+use toolyard_core::seal::StateSealer;
 use toolyard_core::{
     Call, CallTarget, Caller, Client, ClientNotification, InputRequest, InputRequestError, Json, LogLevel,
     Object, Outcome, ToolError,
 };
-use toolyard_mcp::seal::StateSealer;
 use toolyard_mcp::wire::ask_method;
 
 use super::{CancelGuard, Context, SharedContext};

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use toolyard_core::seal::{self, UnsealError};
 use toolyard_core::{Call, Json};
-use toolyard_mcp::seal::{self, UnsealError};
 
 use crate::context::Context;
 use crate::failure::ToolFailure;

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use toolyard_core::secrets::REDACTED;
+use toolyard_core::secrets::{REDACTED, hide_sealed_ids};
 use toolyard_core::store::LogRecord;
 use toolyard_core::timestamp::iso_8601;
 use toolyard_core::{CallTarget, Json};
@@ -278,7 +278,7 @@ impl QueuedCall {
         };
         let name: Cow<'_, str> = match &self.handler {
             Some(_) => Cow::Borrowed(self.target.name()),
-            None => self.target.name().chars().take(MAX_UNKNOWN_NAME_CHARS).collect(),
+            None => hide_sealed_ids(self.target.name()).chars().take(MAX_UNKNOWN_NAME_CHARS).collect(),
         };
         let mut tags = vec![
             ("action", "call".to_owned()),
@@ -353,6 +353,11 @@ fn redact_value(value: &mut Value, redact: &[String]) {
             }
         }
         Value::Array(items) => items.iter_mut().for_each(|item| redact_value(item, redact)),
+        Value::String(text) => {
+            if let Cow::Owned(hidden) = hide_sealed_ids(text) {
+                *text = hidden;
+            }
+        }
         _ => {}
     }
 }

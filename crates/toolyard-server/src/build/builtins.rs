@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, watch};
 use toolyard_agent::guides::{self, GuideBook, GuideDocument, SEARCH_GUIDE};
 use toolyard_agent::large::{self, LargeSettings};
 use toolyard_agent::management::{self, InvokeToolBackend, ServerManagement, ServerManager};
-use toolyard_agent::memory::{self, WorkingMemory};
+use toolyard_agent::memory::{self, SessionHandleSettings, WorkingMemory};
 use toolyard_agent::scripts;
 use toolyard_agent::search::ServiceIndex;
 use toolyard_agent::skills::{self, SkillStore};
@@ -22,6 +22,7 @@ use self::search::SearchTools;
 use super::{HandlerBuilder, UnsupportedBackend};
 use crate::added_servers::{AddedServers, AddedServersDeps, GatewayServers};
 use crate::fleet::{FleetCommand, HandlerStatus};
+use crate::gateway::MemoryLayerSettings;
 use crate::summaries::ServerSummaries;
 
 pub(super) use self::search::disclosure;
@@ -33,8 +34,8 @@ pub struct BuiltinDeps {
     pub gateway: Weak<Gateway>,
     /// The store of working memory, skills and servers.
     pub store: Arc<dyn Store>,
-    /// Settings of the large-results layer.
-    pub results: watch::Sender<Option<Arc<LargeSettings>>>,
+    /// Settings of the layers of working memory.
+    pub memory_layers: MemoryLayerSettings,
     /// Status of each handler.
     pub statuses: watch::Receiver<Arc<[HandlerStatus]>>,
     /// Commands to the fleet.
@@ -53,7 +54,7 @@ impl BuiltinDeps {
     pub fn new(
         gateway: &Arc<Gateway>,
         store: &Arc<dyn Store>,
-        results: watch::Sender<Option<Arc<LargeSettings>>>,
+        memory_layers: MemoryLayerSettings,
         statuses: &watch::Receiver<Arc<[HandlerStatus]>>,
         commands: &mpsc::Sender<FleetCommand>,
         process: &ProcessSettings,
@@ -71,7 +72,7 @@ impl BuiltinDeps {
         let added = Arc::new(AddedServers::new(server_deps, allowed, process.timeouts.connect));
         let summaries = Arc::<ServerSummaries>::default();
         let services = ServiceIndex::new(summaries.clone(), HandlerConfig::BUILTINS);
-        Self { gateway, store, results, statuses, commands, services, added, summaries }
+        Self { gateway, store, memory_layers, statuses, commands, services, added, summaries }
     }
 
     fn servers(&self) -> Arc<dyn ServerManager> {
@@ -122,7 +123,9 @@ impl HandlerBuilder {
         }
         if let Some(deps) = &self.builtin_deps {
             let memory = builtins.memory.map(|limits| WorkingMemory::new(deps.store.clone(), limits));
-            deps.results.send_replace(large_settings(builtins, memory.as_ref()).map(Arc::new));
+            let layers = &deps.memory_layers;
+            layers.results.send_replace(large_settings(builtins, memory.as_ref()).map(Arc::new));
+            layers.handles.send_replace(memory.clone().map(handle_settings));
             if let Some(memory) = memory {
                 server = memory::tools::add(server, memory)?;
             }
@@ -171,6 +174,10 @@ fn guide_book(builtins: &BuiltinSettings) -> GuideBook {
         }
     }
     book
+}
+
+fn handle_settings(memory: WorkingMemory) -> Arc<SessionHandleSettings> {
+    Arc::new(SessionHandleSettings { memory, handler: HandlerConfig::BUILTINS.into() })
 }
 
 /// Returns the settings for large results. `None`: large results pass unchanged.

@@ -188,7 +188,7 @@ impl AuthenticatedCaller {
     /// Returns the caller of a call by REST.
     #[must_use]
     pub fn to_caller(&self) -> Caller {
-        Caller { session: None, principal: self.principal(), grant: self.grant.clone() }
+        Caller { principal: self.principal(), grant: self.grant.clone(), ..Caller::default() }
     }
 }
 

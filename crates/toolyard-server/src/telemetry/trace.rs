@@ -8,6 +8,7 @@ use opentelemetry::trace::{
 use opentelemetry::{Context, KeyValue};
 use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider, Span};
 use toolyard_core::layers::{CallEnding, CallObserver, ObservedCall};
+use toolyard_core::secrets::hide_sealed_ids;
 use toolyard_core::{Call, CallTarget, ErrorCode, RegistryEntry, ToolError};
 use toolyard_mcp::wire::{meta, target_method};
 
@@ -165,7 +166,9 @@ fn attributes(call: &Call, entry: &RegistryEntry, name: &Arc<str>) -> Vec<KeyVal
             attributes.push(KeyValue::new(names::GEN_AI_OPERATION, EXECUTE_TOOL));
         }
         CallTarget::Prompt(_) => attributes.push(KeyValue::new(names::GEN_AI_PROMPT, name.clone())),
-        CallTarget::Resource(uri) => attributes.push(KeyValue::new(names::RESOURCE, uri.clone())),
+        CallTarget::Resource(uri) => {
+            attributes.push(KeyValue::new(names::RESOURCE, hide_sealed_ids(uri).into_owned()));
+        }
         CallTarget::Function(name) => attributes.push(KeyValue::new(names::FUNCTION, name.clone())),
         CallTarget::Completion(_) | CallTarget::Task(_) => {}
     }

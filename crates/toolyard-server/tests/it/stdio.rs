@@ -7,6 +7,7 @@ use std::time::Duration;
 use insta::assert_snapshot;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use toolyard_core::CallerPeer;
 use toolyard_mcp::server::duplex::{self, DuplexLimits};
 use toolyard_mcp::server::{FrontendLimits, FrontendOptions, McpFrontend, OfferedFeatures, ServerInfo};
 use toolyard_server::RunningGateway;
@@ -42,7 +43,7 @@ impl PipeClient {
         let (pipe, input, output) = LinePipe::new(64 * 1024);
         let limits =
             DuplexLimits { max_line_bytes: 10_000, max_requests: 100, drain_time: Duration::from_secs(60) };
-        let served = tokio::spawn(duplex::serve(frontend, input, output, limits));
+        let served = tokio::spawn(duplex::serve(frontend, input, output, limits, CallerPeer::Unknown));
         Self { pipe, served, upstream, _stopping: stopping, _running: running }
     }
 

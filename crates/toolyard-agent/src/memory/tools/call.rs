@@ -10,6 +10,7 @@ use crate::memory::access::{FullKey, MemoryAccess};
 use crate::memory::query::QueryRunner;
 use crate::memory::record::{MemoryRecord, NewEntry};
 use crate::memory::search::MemorySearch;
+use crate::memory::session_ids::OpenedResult;
 use crate::memory::texts;
 use crate::memory::working_memory::WorkingMemory;
 use crate::memory::{MemoryCaller, MemoryNamespace, chunk_keys};
@@ -23,22 +24,23 @@ pub(super) struct MemoryHandlers {
 }
 
 impl MemoryHandlers {
-    fn access(context: &Context) -> Result<MemoryAccess, ToolFailure> {
-        MemoryAccess::of(MemoryCaller::of_context(context)).ok_or_else(|| ToolFailure::new(texts::NO_SESSION))
+    async fn access(&self, context: &Context) -> Result<MemoryAccess, ToolFailure> {
+        Ok(self.memory.access(MemoryCaller::of_context(context)).await?)
     }
 
     pub(super) async fn save(&self, context: &Context, args: SaveMemoryArgs) -> Result<String, ToolFailure> {
-        let FullKey { namespace, path } = Self::access(context)?.place(&args.key)?;
+        let access = self.access(context).await?;
+        let FullKey { namespace, path } = access.place(&args.key)?;
         let (value, category, tags) = (args.data.into_text(), non_blank(args.category), tags(args.tags));
         let ttl = ttl(args.ttl_minutes)?;
         let entry =
             NewEntry { category: category.as_deref(), tags: &tags, ttl, ..NewEntry::new(&path, &value) };
-        let saved = self.memory.save(&namespace, &[entry]).await?;
+        let saved = self.memory.save_from(&access.address(), &namespace, &[entry]).await?;
         Ok(saved.first().map_or_else(String::new, |record| texts::saved(record, self.memory.now())))
     }
 
     pub(super) async fn get(&self, context: &Context, args: GetMemoryArgs) -> Result<String, ToolFailure> {
-        let entry = self.find(&Self::access(context)?, &args.key).await?;
+        let entry = self.find(&self.access(context).await?, &args.key).await?;
         Ok(entry.map_or_else(|| texts::missing(&args.key), |(_, _, value)| value))
     }
 
@@ -47,7 +49,7 @@ impl MemoryHandlers {
         context: &Context,
         args: DeleteMemoryArgs,
     ) -> Result<String, ToolFailure> {
-        for key in Self::access(context)?.candidates(&args.key)? {
+        for key in self.access(context).await?.candidates(&args.key)? {
             if let Some(record) = self.memory.delete(&key).await? {
                 return Ok(texts::deleted(&record));
             }
@@ -56,10 +58,10 @@ impl MemoryHandlers {
     }
 
     pub(super) async fn list(&self, context: &Context, args: ListMemoryArgs) -> Result<String, ToolFailure> {
-        let access = Self::access(context)?;
+        let access = self.access(context).await?;
         let prefix = non_blank(args.namespace);
         let records = self.within(&access, prefix.as_deref()).await?;
-        Ok(texts::entry_list(&records, self.memory.now(), prefix.as_deref(), access.own()))
+        Ok(texts::entry_list(&records, self.memory.now(), prefix.as_deref(), access.own().ok()))
     }
 
     pub(super) async fn search(
@@ -67,16 +69,19 @@ impl MemoryHandlers {
         context: &Context,
         args: SearchMemoryArgs,
     ) -> Result<String, ToolFailure> {
-        let access = Self::access(context)?;
+        let access = self.access(context).await?;
         let prefix = non_blank(args.namespace);
-        let records = self.within(&access, prefix.as_deref()).await?;
+        let records = match prefix.as_deref().and_then(|prefix| access.open_result(prefix)) {
+            Some(result) => self.parts_of(&result).await?,
+            None => self.within(&access, prefix.as_deref()).await?,
+        };
         let search = MemorySearch {
             query: args.query.unwrap_or_default(),
             category: non_blank(args.category),
             tags: tags(args.tags),
         };
         let hits = search.among(&self.memory, records).await?;
-        Ok(texts::search_result(&hits, self.memory.now(), prefix.as_deref(), access.own()))
+        Ok(texts::search_result(&hits, self.memory.now(), prefix.as_deref(), access.own().ok()))
     }
 
     pub(super) async fn query(
@@ -84,7 +89,7 @@ impl MemoryHandlers {
         context: &Context,
         args: QueryMemoryArgs,
     ) -> Result<String, ToolFailure> {
-        let access = Self::access(context)?;
+        let access = self.access(context).await?;
         let Some(value) = self.whole(&access, &args.key).await? else { return Ok(texts::missing(&args.key)) };
         Ok(self.queries.run(value, args.expression).await?)
     }
@@ -94,7 +99,7 @@ impl MemoryHandlers {
         access: &MemoryAccess,
         key: &str,
     ) -> Result<Option<(FullKey, MemoryRecord, String)>, ToolFailure> {
-        for key in access.candidates(key)? {
+        for key in access.readable(key)? {
             if let Some((record, value)) = self.memory.get(&key).await? {
                 return Ok(Some((key, record, value)));
             }
@@ -142,7 +147,8 @@ impl MemoryHandlers {
         access: &MemoryAccess,
         prefix: Option<&str>,
     ) -> Result<Vec<MemoryRecord>, ToolFailure> {
-        let Some(prefix) = prefix else { return Ok(self.memory.list(access.own()).await?) };
+        let own = access.own()?;
+        let Some(prefix) = prefix else { return Ok(self.memory.list(own).await?) };
         let prefix = prefix.trim_end_matches('/').to_lowercase();
         let segments: Vec<_> = prefix.split('/').collect();
         let records = match segments.as_slice() {
@@ -166,8 +172,21 @@ impl MemoryHandlers {
         if !matches.is_empty() {
             return Ok(matches);
         }
-        let own = self.memory.list(access.own()).await?;
-        Ok(begins(own, &format!("{}/{prefix}", access.own())))
+        let records = self.memory.list(own).await?;
+        Ok(begins(records, &format!("{own}/{prefix}")))
+    }
+
+    /// Returns the entries of a result that its id has opened, with the keys that open them.
+    async fn parts_of(&self, result: &OpenedResult) -> Result<Vec<MemoryRecord>, ToolFailure> {
+        let mut records = self.memory.list(&result.key.namespace).await?;
+        records.retain_mut(|record| match chunk_keys::base_of(&record.key) {
+            Some(base) if base.eq_ignore_ascii_case(&result.base) => {
+                record.key = format!("{}{}", result.sealed_base, &record.key[base.len()..]);
+                true
+            }
+            _ => false,
+        });
+        Ok(records)
     }
 }
 

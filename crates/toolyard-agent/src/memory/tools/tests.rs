@@ -28,7 +28,8 @@ impl MemoryHarness {
         let memory = ["patrol/*".parse().expect("a pattern")].into_iter().collect();
         call.caller.grant = Some(Arc::new(AccessGrant { memory, ..AccessGrant::default() }));
         if let Some(session) = session {
-            call.meta.set(SESSION_META, Json::string(session));
+            let handle = ManualStore::handle(&self.memory, session).await;
+            call.meta.set(SESSION_META, Json::string(&handle));
         }
         match self.backend.call(call).await {
             Ok(Outcome::Done(output)) => {
@@ -101,7 +102,7 @@ async fn saved_json_is_unchanged() {
     let check = async |data: &str, expected: &str| {
         let arguments = format!(r#"{{"key":"a","data":{data}}}"#);
         let mut call = Call::tool(SAVE, Json::parse(arguments).expect("JSON"));
-        call.meta.set(SESSION_META, Json::string("abc123"));
+        call.meta.set(SESSION_META, Json::string(&ManualStore::handle(&agent.memory, "abc123").await));
         agent.backend.call(call).await.expect("a result");
         assert_eq!(agent.call_as(Some("abc123"), GET, json!({"key": "a"})).await, expected);
     };

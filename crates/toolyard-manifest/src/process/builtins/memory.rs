@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use crate::{
-    field_type::{CountField, SizeField, TimeoutField},
+    cursor::KeywordChoice,
+    field_type::{CountField, KeywordField, SizeField, TimeoutField},
     section::{nested, section},
 };
 
@@ -11,10 +12,10 @@ use crate::{
 const MIN_BYTES: usize = 4 << 10;
 
 section! {
-    /// Limits of working memory. All but the last two apply to one namespace: a session's, or a key's.
+    /// Working memory. `entries`, `bytes`, `valueBytes` and the lifetimes apply to one namespace.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct MemorySettings: Default = "memory" {
-        /// Maximum number of entries of one namespace, which belongs to a session or a key; more are refused.
+        /// Maximum number of entries of one namespace, which belongs to a session, a key or a user; more are refused.
         pub entries: usize = "entries", CountField, default 500;
         /// Maximum size of all entries of a namespace together, at least 4 KiB.
         pub bytes: usize = "bytes", SizeField(MIN_BYTES), default 32 << 20;
@@ -26,10 +27,52 @@ section! {
         pub longest_ttl: Duration = "longestTtl", TimeoutField, default Duration::from_secs(24 * 60 * 60);
         /// Maximum size of all namespaces together, at least 4 KiB.
         pub total_bytes: usize = "totalBytes", SizeField(MIN_BYTES), default 1 << 30;
+        /// Part of `totalBytes` for all callers without a key together, who get nothing else of it. Default: a tenth.
+        ///
+        /// What they save pushes out older entries of theirs, and never those of a key.
+        pub keyless_bytes: Option<usize> = "keylessBytes", SizeField(MIN_BYTES), optional;
+        /// Part of it for callers without a key at one IP address, or in one IPv6 network of 64 bits. Default: a quarter.
+        pub keyless_address_bytes: Option<usize> = "keylessAddressBytes", SizeField(MIN_BYTES), optional;
+        /// Callers that share one namespace: `none`, or with `loopback` all that connect to a loopback address without a
+        /// key.
+        ///
+        /// With a proxy on the gateway's machine these are all of its clients.
+        pub shared: SharedMemory = "shared", KeywordField(&SHARED), default SharedMemory::None;
         /// Limits of `query_working_memory`.
         pub query: QuerySettings = "query", nested::<QuerySettings>(), described QuerySettings::default();
     }
 }
+
+impl MemorySettings {
+    /// Returns the maximum size of all entries of callers without a key.
+    #[must_use]
+    pub fn keyless_bytes(&self) -> usize {
+        self.keyless_bytes.unwrap_or(self.total_bytes / 10).min(self.total_bytes)
+    }
+
+    /// Returns the maximum size of all entries of callers without a key at one address.
+    #[must_use]
+    pub fn keyless_address_bytes(&self) -> usize {
+        let whole = self.keyless_bytes();
+        self.keyless_address_bytes.unwrap_or(whole / 4).min(whole)
+    }
+}
+
+/// Callers without a key that share one namespace of working memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SharedMemory {
+    /// `none`: no callers.
+    #[default]
+    None,
+    /// `loopback`: all that connect to a loopback address.
+    Loopback,
+}
+
+const SHARED: KeywordChoice<SharedMemory> = KeywordChoice {
+    noun: "kind of shared memory",
+    words: &[("none", SharedMemory::None), ("loopback", SharedMemory::Loopback)],
+    unsupported: &[],
+};
 
 section! {
     /// Limits of `query_working_memory`.

@@ -11,11 +11,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
-use toolyard_core::{CallTarget, Caller, ErrorCode, Json, Object, ToolError};
+use toolyard_core::{CallTarget, Caller, ErrorCode, Json, Object, ToolError, seal};
 
 use super::multi_round_trip::{CallExecution, ExecutionStep};
 use super::ticket::{TicketIssuer, TicketLocation};
-use crate::seal;
 use crate::server::{FrontendLimits, McpAnswer};
 use crate::wire::RpcError;
 

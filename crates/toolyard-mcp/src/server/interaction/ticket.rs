@@ -10,9 +10,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolyard_core::{Caller, ErrorCode, ToolError};
 
-use crate::seal::{StateSealer, UnsealError};
 use crate::server::ClusterMember;
 use crate::wire::RpcError;
+use toolyard_core::seal::{StateSealer, UnsealError};
 
 /// Issues and opens tickets.
 pub(in crate::server) struct TicketIssuer {
@@ -142,7 +142,7 @@ mod tests {
         let caller = |session: Option<&str>, principal: Option<&str>| Caller {
             session: session.map(Arc::from),
             principal: principal.map(Arc::from),
-            grant: None,
+            ..Caller::default()
         };
         let bindings = [caller(None, None), caller(Some("a"), None), caller(None, Some("a"))];
         let bindings: std::collections::BTreeSet<_> = bindings.iter().map(task_binding).collect();

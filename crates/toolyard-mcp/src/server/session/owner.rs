@@ -43,7 +43,7 @@ impl SessionOwner {
         match (principal_of(parts), parts.extensions.get()) {
             (Some(principal), _) => Self::Principal(principal),
             (None, Some(ClientAddress::Tcp(address))) => Self::at(address.ip()),
-            (None, Some(ClientAddress::Unix) | None) => Self::Local,
+            (None, Some(ClientAddress::Unix(_)) | None) => Self::Local,
         }
     }
 
@@ -104,7 +104,7 @@ mod tests {
             principal.map(|name| extensions.insert(HttpPrincipal(name.into())));
             match address {
                 "" => None,
-                "unix" => extensions.insert(ClientAddress::Unix),
+                "unix" => extensions.insert(ClientAddress::Unix(Some(1000))),
                 address => extensions.insert(ClientAddress::Tcp(address.parse::<SocketAddr>().unwrap())),
             };
             SessionOwner::of(&request.into_parts().0)

@@ -13,7 +13,7 @@ use futures_util::stream::{FuturesUnordered, SelectAll, StreamExt};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
-use toolyard_core::{Caller, ErrorCode, Object, Registry, ToolError};
+use toolyard_core::{Caller, CallerPeer, ErrorCode, Object, Registry, ToolError};
 
 use super::{batch, refusal};
 use crate::lines::{self, InputLine, LineReader};
@@ -84,9 +84,10 @@ pub async fn serve(
     input: impl AsyncRead + Unpin,
     output: impl AsyncWrite + Unpin,
     limits: DuplexLimits,
+    peer: CallerPeer,
 ) -> io::Result<()> {
     // A session id of its own keeps the tasks of this client apart from those of others.
-    let caller = Caller { session: random_id(), ..Caller::default() };
+    let caller = Caller { session: random_id(), peer, ..Caller::default() };
     let input = LineReader::new(input, limits.max_line_bytes).with_budget(frontend.budget.clone());
     run_connection(frontend, caller, input, LineSink(output), limits.max_requests, limits.drain_time).await
 }

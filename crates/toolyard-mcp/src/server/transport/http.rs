@@ -15,11 +15,12 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use toolyard_core::access::AccessGrant;
-use toolyard_core::{Caller, ErrorCode, Json, Object, ToolError};
+use toolyard_core::{Caller, CallerPeer, ErrorCode, Json, Object, ToolError};
 use toolyard_net::body::{self, BodyReadError};
 use toolyard_net::budget::{ByteBudget, ReclaimBytes};
 use toolyard_net::client::HttpClient;
 use toolyard_net::guard::{self, BrowserGuard};
+use toolyard_net::listener::ClientAddress;
 
 use super::client_events::ClientEvents;
 use super::refusal::{
@@ -420,7 +421,17 @@ pub(in crate::server) fn principal_of(parts: &Parts) -> Option<Arc<str>> {
 /// Returns the caller of a request.
 pub(super) fn caller_of(parts: &Parts, session: Option<Arc<str>>) -> Caller {
     let grant = parts.extensions.get::<Arc<AccessGrant>>().cloned();
-    Caller { session, principal: principal_of(parts), grant }
+    Caller { session, principal: principal_of(parts), grant, peer: peer_of(parts) }
+}
+
+/// Returns the other end of the connection of a request.
+#[must_use]
+pub fn peer_of(parts: &Parts) -> CallerPeer {
+    match parts.extensions.get() {
+        Some(ClientAddress::Tcp(address)) => CallerPeer::Address(address.ip().to_canonical()),
+        Some(ClientAddress::Unix(Some(user))) => CallerPeer::User(*user),
+        Some(ClientAddress::Unix(None)) | None => CallerPeer::Unknown,
+    }
 }
 
 /// The named session does not exist (any more): the client has to open another.

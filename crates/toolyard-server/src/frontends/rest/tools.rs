@@ -5,7 +5,8 @@ use std::sync::Arc;
 use axum::extract::State;
 use http::StatusCode;
 use toolyard_core::registry::{EntryKind, RegistryEntry};
-use toolyard_core::{Call, ErrorCode, Gateway, Json, Object, Outcome, ToolError};
+use toolyard_core::{Call, Caller, ErrorCode, Gateway, Json, Object, Outcome, ToolError};
+use toolyard_mcp::server::http::peer_of;
 
 use super::body::ObjectRequest;
 use super::extract::UrlPath;
@@ -120,7 +121,7 @@ pub(super) async fn call(
     let key = idempotency::key(&parts.headers)?;
     let arguments = object.get("arguments").cloned().unwrap_or_else(|| Object::new().to_json());
     let tool_call = Call {
-        caller: caller.to_caller(),
+        caller: Caller { peer: peer_of(&parts), ..caller.to_caller() },
         origin: Some(Arc::new(parts)),
         ..Call::tool(name.as_str(), arguments)
     };

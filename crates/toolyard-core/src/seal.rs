@@ -6,13 +6,13 @@
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::{CallTarget, Caller, CompletionReference, Json};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::error::Unspecified;
 use ring::hkdf::{HKDF_SHA256, Salt};
 use serde_json::{Value, json};
-use toolyard_core::{CallTarget, Caller, CompletionReference, Json};
 
 /// First byte of a sealed text: the version of the format.
 const VERSION: u8 = 1;
@@ -61,12 +61,20 @@ impl StateSealer {
     /// Returns an empty text, which never opens, if the system provides no random bytes.
     #[must_use]
     pub fn seal(&self, context: &[u8], payload: &[u8], ttl: Duration) -> String {
-        self.try_seal(context, payload, ttl).unwrap_or_default()
+        let expires =
+            millis(SystemTime::now()).saturating_add(u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
+        self.try_seal(context, payload, expires).unwrap_or_default()
     }
 
-    fn try_seal(&self, context: &[u8], payload: &[u8], ttl: Duration) -> Result<String, Unspecified> {
+    /// Seals `payload` until a time, as [`Self::seal`] does.
+    #[must_use]
+    pub fn seal_until(&self, context: &[u8], payload: &[u8], expires: SystemTime) -> String {
+        self.try_seal(context, payload, millis(expires)).unwrap_or_default()
+    }
+
+    fn try_seal(&self, context: &[u8], payload: &[u8], expires: u64) -> Result<String, Unspecified> {
         let salt: [u8; SALT_LEN] = random_bytes()?;
-        let mut sealed = now().saturating_add(millis(ttl)).to_be_bytes().to_vec();
+        let mut sealed = expires.to_be_bytes().to_vec();
         sealed.extend_from_slice(payload);
         self.derive_key(&salt)?.seal_in_place_append_tag(nonce(), Aad::from(context), &mut sealed)?;
         Ok(BASE64.encode([&[VERSION], &salt[..], &sealed].concat()))
@@ -77,8 +85,16 @@ impl StateSealer {
     /// # Errors
     /// When the text was not sealed with this key for this context, or has expired.
     pub fn open(&self, context: &[u8], text: &str) -> Result<Vec<u8>, UnsealError> {
+        self.open_at(context, text, SystemTime::now())
+    }
+
+    /// Opens a text that was sealed for `context`, at a time.
+    ///
+    /// # Errors
+    /// When the text was not sealed with this key for this context, or has expired by then.
+    pub fn open_at(&self, context: &[u8], text: &str, now: SystemTime) -> Result<Vec<u8>, UnsealError> {
         let (expires, payload) = self.try_open(context, text).ok_or(UnsealError::Tampered)?;
-        if now() >= expires {
+        if millis(now) >= expires {
             return Err(UnsealError::Expired);
         }
         Ok(payload)
@@ -142,12 +158,9 @@ fn random_bytes<const N: usize>() -> Result<[u8; N], Unspecified> {
 }
 
 /// Milliseconds since the Unix epoch.
-fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(u64::MAX, millis)
-}
-
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+fn millis(time: SystemTime) -> u64 {
+    let since = time.duration_since(UNIX_EPOCH);
+    since.map_or(u64::MAX, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]
