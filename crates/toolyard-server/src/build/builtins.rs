@@ -175,6 +175,6 @@ fn guide_book(builtins: &BuiltinSettings) -> GuideBook {
 
 /// Returns the settings for large results. `None`: large results pass unchanged.
 fn large_settings(builtins: &BuiltinSettings, memory: Option<&WorkingMemory>) -> Option<LargeSettings> {
-    let (options, memory) = (builtins.results.clone()?, memory?.clone());
-    Some(LargeSettings { memory, handler: HandlerConfig::BUILTINS.into(), options })
+    let options = builtins.results.clone()?;
+    Some(LargeSettings { memory: memory.cloned(), handler: HandlerConfig::BUILTINS.into(), options })
 }
