@@ -2,14 +2,17 @@
 //! keys.
 //!
 //! - [`rules`]: the length above which a result is large, and its chunks;
-//! - `content`: the texts of a result, and the result with other content;
+//! - `content`: the parts of a result, and the result without some of them;
+//! - `mirror`: texts that repeat the structured content;
 //! - [`message`]: the text that the model reads instead.
 //!
-//! [`LargeResults`] is a layer. It surrounds the layers that retry a call, so that only the final result is stored, and
-//! does nothing for callers that see no working memory. Results that are short enough pass without being parsed.
+//! [`LargeResults`] is a layer. It surrounds the layers that retry a call, so that only the final result is stored. Callers
+//! that see no working memory get the beginning of a large result. Results that are short enough pass without being
+//! parsed.
 
 mod content;
 pub mod message;
+mod mirror;
 pub mod rules;
 #[cfg(test)]
 mod tests;
@@ -20,6 +23,7 @@ use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 use tokio::time::timeout;
 use toolyard_core::layers::{CallResult, Layer, NextLayer};
+use toolyard_core::output_schema::{OutputSchemaMode, STRUCTURED, StoredResult};
 use toolyard_core::{
     Call, CallOutput, CallTarget, Caller, Object, Outcome, Registry, RegistryEntry, TaskAction,
 };
@@ -31,7 +35,8 @@ use crate::memory::chunk_keys as keys;
 use crate::memory::session_handles::set_handle;
 use crate::memory::tools::NAMES;
 use crate::memory::{MemoryAccess, MemoryCaller, MemoryError, NewEntry, WorkingMemory};
-use content::LargeContent;
+use content::{LargeContent, ResultLimit, WholePart};
+use message::StoredText;
 pub use rules::MODEL_META;
 
 /// Guide to working with large results.
@@ -50,8 +55,8 @@ pub struct LargeResults {
 /// Settings of the layer, until the manifest changes.
 #[derive(Debug)]
 pub struct LargeSettings {
-    /// Working memory that stores the results.
-    pub memory: WorkingMemory,
+    /// Working memory that stores the results. `None`: they are truncated.
+    pub memory: Option<WorkingMemory>,
     /// Handler that has the tools of that memory. Results of these tools pass at any length: a chunk that is read must
     /// not be stored again.
     pub handler: Arc<str>,
@@ -62,20 +67,19 @@ pub struct LargeSettings {
 /// Facts about a call that its result needs.
 struct ChunkingPlan {
     settings: Arc<LargeSettings>,
-    threshold: usize,
+    limit: ResultLimit,
+    /// True if results with structured content pass at any length.
+    keeps_structure: bool,
     caller: Caller,
     memory_caller: MemoryCaller,
     tool: Arc<str>,
-    /// True if the structured content must stay unchanged.
-    keeps_structure: bool,
     /// True for `tasks/get`, false for a tool call.
     is_task: bool,
 }
 
 /// A result that working memory has.
 struct KeptResult {
-    /// Text for the model.
-    message: String,
+    stored: StoredText,
     /// Handle for the host, if the caller needs one.
     handle: Option<String>,
 }
@@ -106,12 +110,16 @@ impl LargeResults {
             return None;
         }
         let (grant, model) = (call.caller.grant.as_deref(), call.meta.get_str(MODEL_META));
+        let output_schemas = rules::output_schemas(&settings.options, entry);
         Some(ChunkingPlan {
-            threshold: rules::threshold(&settings.options, &entry.chunking, grant, model.as_deref()),
+            limit: ResultLimit {
+                threshold: rules::threshold(&settings.options, &entry.chunking, grant, model.as_deref()),
+                promises_structure: output_schemas == Some(OutputSchemaMode::Extend),
+            },
+            keeps_structure: output_schemas == Some(OutputSchemaMode::Keep),
             caller: call.caller.clone(),
             memory_caller: MemoryCaller::of_call(call),
             tool: entry.name.clone(),
-            keeps_structure: rules::has_output_schema(entry) && entry.chunking.structured != Some(true),
             is_task,
             settings,
         })
@@ -139,20 +147,35 @@ impl LargeResults {
 
     /// Returns the shortened body of a large result; `None` if it stays unchanged.
     async fn limit_body(&self, output: &CallOutput, plan: &ChunkingPlan) -> Option<Object> {
-        let content = LargeContent::longer_than(output, plan.threshold, plan.keeps_structure).await?;
-        if !self.sees_memory(plan) {
+        if plan.keeps_structure && output.body.get(STRUCTURED).is_some() {
             return None;
         }
+        let content = LargeContent::longer_than(output, plan.limit).await?;
         let body = output.body.clone();
-        Some(match plan.keep(&content).await {
-            Ok(kept) => {
-                let mut body = content.with_message(body, &kept.message);
-                if let Some(handle) = kept.handle {
+        if let Some(shortened) = content.without_structure(&body) {
+            return Some(shortened);
+        }
+        let kept = match (&plan.settings.memory, self.sees_memory(plan)) {
+            (Some(memory), true) => plan.keep(memory, &content).await,
+            _ => Err(message::NO_READER.to_owned()),
+        };
+        Some(match kept {
+            Ok(KeptResult { stored, handle }) => {
+                let note = stored.note();
+                let place = Some((&*stored.index, stored.pieces.len()));
+                let reference = StoredResult { stored: place, chars: stored.chars, note: &note }.to_json();
+                let room = content.room().saturating_sub(reference.as_bytes().len());
+                let mut message = stored.message(room);
+                if content.whole_part() == Some(WholePart::Structure) {
+                    message.push_str(message::STRUCTURE_IS_WHOLE);
+                }
+                let mut body = content.with_message(body, &message, reference);
+                if let Some(handle) = handle {
                     set_handle(&mut body, &handle);
                 }
                 body
             }
-            Err(why) => content.truncated(body, plan.threshold, &why),
+            Err(why) => content.truncated(body, &why),
         })
     }
 }
@@ -174,23 +197,23 @@ impl Layer for LargeResults {
 }
 
 impl ChunkingPlan {
-    /// Puts a text into working memory. Returns the message for the model, or else the reason for the failure.
-    async fn keep(&self, content: &LargeContent) -> Result<KeptResult, String> {
-        let LargeSettings { memory, options, .. } = &*self.settings;
+    /// Puts a text into working memory. Fails with the reason, for the model.
+    async fn keep(&self, memory: &WorkingMemory, content: &LargeContent) -> Result<KeptResult, String> {
+        let options = &self.settings.options;
         // Checked before the text is split, which takes longer the less fits.
         let (needed, limit) = (content.size(), memory.limits().bytes);
         if needed > limit {
             return Err(message::larger_than_memory(needed, limit));
         }
         let text = content.text();
-        let chunks = rules::chunks(options, &text, self.threshold);
+        let chunks = rules::chunks(options, &text, self.limit.threshold);
         let stored = async {
             let access = memory.access(self.memory_caller.clone()).await?;
-            match self.put(&access, &text, &chunks).await {
+            match self.put(memory, &access, &text, &chunks).await {
                 // With fewer entries, several sections share a chunk.
                 Err(MemoryError::TooManyEntries { .. }) => {
-                    let chunks = chunk::packed_chunks(&text, rules::chunk_size(options, self.threshold));
-                    self.put(&access, &text, &chunks).await
+                    let size = rules::chunk_size(options, self.limit.threshold);
+                    self.put(memory, &access, &text, &chunk::packed_chunks(&text, size)).await
                 }
                 result => result,
             }
@@ -204,11 +227,12 @@ impl ChunkingPlan {
     /// Stores the chunks of a text and their outline.
     async fn put(
         &self,
+        memory: &WorkingMemory,
         access: &MemoryAccess,
         text: &str,
         chunks: &[TextChunk<'_>],
     ) -> Result<KeptResult, MemoryError> {
-        let LargeSettings { memory, options, .. } = &*self.settings;
+        let options = &self.settings.options;
         let result = access.result_namespace();
         let base = keys::new_base(&result.namespace, &self.tool);
         // The keys that the caller reads differ from the stored ones if they carry an id.
@@ -223,8 +247,8 @@ impl ChunkingPlan {
         let entries: Vec<_> =
             entries.chain([index_entry]).map(|entry| NewEntry { category, ttl, ..entry }).collect();
         memory.save_from(&access.address(), &result.namespace, &entries).await?;
-        let message = message::message(&self.tool, text, &pieces, &keys::index_key(&visible_base));
-        Ok(KeptResult { message, handle: access.handle_of(&result.namespace, memory.limits().longest_ttl) })
+        let stored = StoredText::new(self.tool.clone(), text, pieces, keys::index_key(&visible_base));
+        Ok(KeptResult { stored, handle: access.handle_of(&result.namespace, memory.limits().longest_ttl) })
     }
 }
 

@@ -1,11 +1,16 @@
-//! Output schemas for clients that accept only objects as structured results (MCP before 2026-07-28): a schema that is
-//! not about objects is published as that of the member `result`, and a result becomes this member.
+//! Output schemas as clients see them.
+//!
+//! - Clients that accept only objects as structured results (MCP before 2026-07-28): a schema that is not about objects
+//!   is published as that of the member `result`, and a result becomes this member.
+//! - Models: a result that is too large for them is replaced by a [`StoredResult`], which the published schema allows.
 
-use memchr::memmem;
-use serde_json::{Map, Value};
+mod references;
+mod stored_result;
 
 use crate::json::{Json, Object};
 use crate::outcome::CallOutput;
+
+pub use stored_result::StoredResult;
 
 /// The member of a result that has the structured result.
 pub const STRUCTURED: &str = "structuredContent";
@@ -14,13 +19,25 @@ pub const STRUCTURED: &str = "structuredContent";
 const RESULT: &str = "result";
 
 /// Pointer to the schema in the schema of the object.
-const POINTER: &str = "#/properties/result";
+const RESULT_POINTER: &str = "#/properties/result";
 
-/// The members of a schema that are moved to the schema of the object, so that references to them stay valid.
-const DEFINITIONS: [&str; 2] = ["$defs", "definitions"];
+/// Pointer to the schema in the extended schema.
+const ORIGINAL_POINTER: &str = "#/anyOf/0";
 
-/// The keywords whose values are not schemas.
-const DATA: [&str; 5] = ["const", "default", "enum", "example", "examples"];
+/// The member by which FastMCP's servers tell its clients that the result is the member `result`.
+const FASTMCP_WRAPS: &str = "x-fastmcp-wrap-result";
+
+/// The treatment of the output schemas of tools whose results may be too large for a model.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OutputSchemaMode {
+    /// The schema also allows a [`StoredResult`], which replaces a large result.
+    #[default]
+    Extend,
+    /// The tool is listed without its schema, and large results have no structured content.
+    Withdraw,
+    /// The tool is listed with its schema, and structured results pass at any length.
+    Keep,
+}
 
 /// The form of the structured results of a tool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -60,95 +77,59 @@ pub fn wrap_result(output: &mut CallOutput, form: OutputForm) {
 
 /// Returns the schema of an object with a value of this schema as its member `result`. References keep their targets.
 pub(crate) fn wrap_schema(schema: &Json) -> Json {
-    let schema = match has_root_references(schema) {
-        true => with_moved_references(schema),
-        false => schema.clone(),
-    };
-    let mut wrapper = Object::new();
-    let mut inner = schema.to_object();
-    if let Ok(inner) = &mut inner
-        && inner.get("$id").is_none()
-    {
-        let moved = ["$schema"].into_iter().chain(DEFINITIONS);
-        moved
-            .for_each(|member| inner.remove(member).into_iter().for_each(|value| wrapper.set(member, value)));
-    }
-    let inner = inner.map_or(schema, |inner| inner.to_json());
+    let (mut wrapper, inner) = hoisted(schema, RESULT_POINTER);
     wrapper.set("type", Json::string("object"));
     wrapper.set("properties", Object::new().with(RESULT, inner).to_json());
     wrapper.set("required", Json::array([&Json::string(RESULT)]));
     wrapper.to_json()
 }
 
-/// Returns `true` if a schema may have references to its root or parts of it, other than its definitions. References in
-/// a schema with an identifier are relative to that.
-fn has_root_references(schema: &Json) -> bool {
-    let text = schema.as_bytes();
-    let is_definition = |rest: &[u8]| {
-        DEFINITIONS.iter().any(|name| {
-            let rest = rest.strip_prefix(b"/").and_then(|rest| rest.strip_prefix(name.as_bytes()));
-            rest.is_some_and(|rest| rest.starts_with(b"/"))
-        })
-    };
-    memmem::find_iter(text, b"\"#").any(|at| !is_definition(&text[at + 2..]))
-}
-
-/// Returns a schema whose references to its root lead to the root's new place. Numbers beyond 64 bits lose digits.
-fn with_moved_references(schema: &Json) -> Json {
-    let mut schema = schema.to_value();
-    move_references(&mut schema);
-    Json::from_value(&schema)
-}
-
-fn move_references(schema: &mut Value) {
-    match schema {
-        // References in a schema with an identifier are relative to that.
-        Value::Object(members) if !members.get("$id").is_some_and(Value::is_string) => {
-            members.iter_mut().for_each(|(keyword, value)| move_in_keyword(keyword, value));
+/// Returns the schema of a value of this schema or of a [reference](StoredResult) to it. References in the schema keep
+/// their targets. `None` if it is not a schema.
+pub(crate) fn extend_schema(schema: &Json) -> Option<Json> {
+    if !schema.is_object() && schema.to_bool().is_none() {
+        return None;
+    }
+    let (mut extended, original) = hoisted(schema, ORIGINAL_POINTER);
+    if let Ok(members) = original.to_object() {
+        if members.get_str("type").as_deref() == Some("object") {
+            extended.set("type", Json::string("object"));
         }
-        Value::Array(items) => items.iter_mut().for_each(move_references),
-        _ => {}
+        mark_wrapped_result(&mut extended, &members);
+    }
+    extended.set("anyOf", Json::array([&original, &StoredResult::schema()]));
+    Some(extended.to_json())
+}
+
+/// Repeats FastMCP's mark of a wrapped result, and the schema of the result, where its clients look for them.
+fn mark_wrapped_result(extended: &mut Object, original: &Object) {
+    let properties = original.get("properties").and_then(|properties| properties.to_object().ok());
+    let result = properties.and_then(|properties| properties.get(RESULT).cloned());
+    if let (Some(mark), Some(result)) = (original.get(FASTMCP_WRAPS), result) {
+        extended.set("properties", Object::new().with(RESULT, result).to_json());
+        extended.set(FASTMCP_WRAPS, mark.clone());
     }
 }
 
-fn move_in_keyword(keyword: &str, value: &mut Value) {
-    match (keyword, value) {
-        ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(reference)) => {
-            if let Some(moved) = moved_reference(reference) {
-                *reference = moved;
-            }
-        }
-        (
-            "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas"
-            | "dependencies",
-            Value::Object(schemas),
-        ) => move_in_map(schemas),
-        (keyword, value) if !DATA.contains(&keyword) => move_references(value),
-        _ => {}
+/// Splits a schema into the members that belong to the root of a schema, and the rest for the place of `pointer` in it.
+/// A schema with an identifier stays whole: its references are relative to that.
+fn hoisted(schema: &Json, pointer: &str) -> (Object, Json) {
+    let schema = references::moved_to(schema, pointer);
+    let mut root = Object::new();
+    let mut inner = schema.to_object();
+    if let Ok(inner) = &mut inner
+        && inner.get("$id").is_none()
+    {
+        let moved = ["$schema"].into_iter().chain(references::DEFINITIONS);
+        moved.for_each(|member| inner.remove(member).into_iter().for_each(|value| root.set(member, value)));
     }
-}
-
-/// Moves the references in schemas by names, which may be those of keywords.
-fn move_in_map(schemas: &mut Map<String, Value>) {
-    schemas.values_mut().for_each(move_references);
-}
-
-/// Returns a reference to the new place of its target; `None` if it stays valid.
-fn moved_reference(reference: &str) -> Option<String> {
-    let pointer = reference.strip_prefix('#')?;
-    let first = pointer.strip_prefix('/').map(|path| path.split('/').next().unwrap_or_default());
-    match first {
-        Some(first) if DEFINITIONS.contains(&first) => None,
-        Some(_) => Some(format!("{POINTER}{pointer}")),
-        None if pointer.is_empty() => Some(POINTER.to_owned()),
-        // An anchor.
-        None => None,
-    }
+    (root, inner.map_or(schema, |inner| inner.to_json()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schema::{CompiledSchema, ValidationBudget};
 
     #[track_caller]
     fn check_schema(schema: &str, expected: &str) {
@@ -222,6 +203,77 @@ mod tests {
             own,
             &format!(r#"{{"type":"object","properties":{{"result":{own}}},"required":["result"]}}"#),
         );
+    }
+
+    /// The schema of references.
+    const STORED: &str = r#"{"type":"object","properties":{"storedResult":{"type":"object","properties":{"key":{"type":"string"},"chunks":{"type":"integer"},"chars":{"type":"integer"},"note":{"type":"string"}},"required":["note"]}},"required":["storedResult"]}"#;
+
+    #[track_caller]
+    fn check_extended(schema: &str, expected: Option<&str>) {
+        let extended = extend_schema(&Json::parse(schema.to_owned()).unwrap());
+        let text = extended.map(|schema| schema.as_text().replace(STORED, "STORED"));
+        assert_eq!(text.as_deref(), expected);
+    }
+
+    #[test]
+    fn schema_allows_references() {
+        check_extended(
+            r#"{"type":"object","properties":{"a":{"maximum":1.10}},"required":["a"],"additionalProperties":false}"#,
+            Some(
+                r#"{"type":"object","anyOf":[{"type":"object","properties":{"a":{"maximum":1.10}},"required":["a"],"additionalProperties":false},STORED]}"#,
+            ),
+        );
+        check_extended(r#"{"type":"array"}"#, Some(r#"{"anyOf":[{"type":"array"},STORED]}"#));
+        check_extended("true", Some(r#"{"anyOf":[true,STORED]}"#));
+        check_extended("7", None);
+        check_extended("null", None);
+    }
+
+    #[test]
+    fn references_in_an_extended_schema_keep_their_targets() {
+        check_extended(
+            r##"{"$schema":"s","type":"object","properties":{"next":{"$ref":"#"},"a":{"$ref":"#/$defs/a"},"b":{"$ref":"#/properties/a"},"c":{"$ref":"#/%24defs/a"}},"$defs":{"a":{"$ref":"#/properties/next"}}}"##,
+            Some(
+                r##"{"$schema":"s","$defs":{"a":{"$ref":"#/anyOf/0/properties/next"}},"type":"object","anyOf":[{"type":"object","properties":{"next":{"$ref":"#/anyOf/0"},"a":{"$ref":"#/$defs/a"},"b":{"$ref":"#/anyOf/0/properties/a"},"c":{"$ref":"#/%24defs/a"}}},STORED]}"##,
+            ),
+        );
+        let own = r##"{"$id":"urn:example:a","type":"object","$defs":{"b":{"$ref":"#"}}}"##;
+        check_extended(own, Some(&format!(r#"{{"type":"object","anyOf":[{own},STORED]}}"#)));
+    }
+
+    /// FastMCP's clients take the mark and the schema of the result from the root.
+    #[test]
+    fn mark_of_a_wrapped_result_stays_at_the_root() {
+        check_extended(
+            r#"{"type":"object","properties":{"result":{"type":"string"}},"required":["result"],"x-fastmcp-wrap-result":true}"#,
+            Some(
+                r#"{"type":"object","properties":{"result":{"type":"string"}},"x-fastmcp-wrap-result":true,"anyOf":[{"type":"object","properties":{"result":{"type":"string"}},"required":["result"],"x-fastmcp-wrap-result":true},STORED]}"#,
+            ),
+        );
+    }
+
+    /// A legacy client gets an object with the value or the reference.
+    #[test]
+    fn extended_schema_becomes_that_of_a_member() {
+        let schema = Json::parse(r##"{"items":{"$ref":"#"}}"##.to_owned()).unwrap();
+        let wrapped = wrap_schema(&extend_schema(&schema).unwrap());
+        let expected = r##"{"type":"object","properties":{"result":{"anyOf":[{"items":{"$ref":"#/properties/result/anyOf/0"}},STORED]}},"required":["result"]}"##;
+        assert_eq!(wrapped.as_text().replace(STORED, "STORED"), expected);
+    }
+
+    #[test]
+    fn references_match_their_schema() {
+        let schema = CompiledSchema::compile(&StoredResult::schema().to_value()).unwrap();
+        let check = |stored, expected: &str| {
+            let reference = StoredResult { stored, chars: 70_000, note: "why" }.to_json();
+            assert_eq!(reference.as_text(), expected);
+            assert_eq!(schema.check(&reference.to_value(), &ValidationBudget::brief()), Ok(()));
+        };
+        check(
+            Some(("k-index", 2)),
+            r#"{"storedResult":{"key":"k-index","chunks":2,"chars":70000,"note":"why"}}"#,
+        );
+        check(None, r#"{"storedResult":{"chars":70000,"note":"why"}}"#);
     }
 
     #[test]

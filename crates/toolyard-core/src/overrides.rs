@@ -14,6 +14,7 @@ use crate::access::CallPrice;
 use crate::argument_names::ArgumentNames;
 use crate::error::{ErrorCode, ToolError};
 use crate::json::{Json, Object};
+use crate::output_schema::OutputSchemaMode;
 use crate::tool::Tool;
 
 /// Overrides by the server's own names of the tools.
@@ -48,14 +49,25 @@ pub struct DefinitionOverride {
 /// The treatment of results that are too large for a model, for a tool or a handler.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ChunkingPolicy {
-    /// If `true`, structured results are stored in working memory in chunks as well. The output schema of the tool is
-    /// then withdrawn for callers that read chunks. Default: `false`.
+    /// Treatment of the output schema: `true` withdraws it, so that structured results can be stored; `false` keeps it,
+    /// and structured results pass at any length. Default: that of the [disclosure
+    /// policy](crate::registry::DisclosurePolicy::output_schemas).
     pub structured: Option<bool>,
     /// Number of characters above which results are large.
     pub threshold: Option<usize>,
 }
 
 impl ChunkingPolicy {
+    /// Returns the treatment of the output schema.
+    #[must_use]
+    pub const fn output_schemas(self, default: OutputSchemaMode) -> OutputSchemaMode {
+        match self.structured {
+            Some(true) => OutputSchemaMode::Withdraw,
+            Some(false) => OutputSchemaMode::Keep,
+            None => default,
+        }
+    }
+
     /// Returns this policy with the other one's values for missing members.
     #[must_use]
     pub fn or(self, other: Self) -> Self {

@@ -140,7 +140,9 @@ pub struct Registry {
     settled: bool,
     /// Handler that decides about advertising, with its policy.
     discloses: Option<(Arc<str>, Arc<DisclosurePolicy>)>,
-    /// Advertised tools if they differ from all tools, created on first use.
+    /// Tools with the output schemas that models see, if they differ, created on first use.
+    tools_for_models: OnceLock<Option<EncodedListing>>,
+    /// Advertised tools if they are fewer, created on first use.
     advertised: OnceLock<Option<EncodedListing>>,
     /// Advertised tools for clients that expect objects as results, if they differ, created on first use.
     advertised_objects: OnceLock<Option<EncodedListing>>,

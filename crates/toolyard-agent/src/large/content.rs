@@ -1,49 +1,79 @@
-//! The texts of a result, and the result with other content.
+//! The parts of a result, and the result in the form that a model gets.
+//!
+//! A result consists of texts, of other blocks and of structured content, which the texts may repeat. If they are too
+//! long together, the parts that fit stay, and the others are put aside:
+//!
+//! 1. Structured content that no schema promises is left out, if texts repeat it and fit without it.
+//! 2. The structured content stays if it fits: the texts are put aside.
+//! 3. The texts stay if they fit: the structured content is put aside.
+//! 4. Both are put aside.
 
 use std::borrow::Cow;
 
-use serde_json::Value;
 use tokio::task::spawn_blocking;
+use toolyard_core::output_schema::{STRUCTURED, StoredResult};
 use toolyard_core::{CallOutput, Json, Object};
 
 use super::message;
+use super::mirror::StructuredMirror;
 
 /// Maximum size in bytes of a result that is parsed on the calling task, which takes a few milliseconds.
 const MAX_INLINE_BYTES: usize = 1024 * 1024;
 
+/// Characters that are reserved for the message if parts of a result stay.
+const MESSAGE_CHARS: usize = 4000;
+
+/// The limit of a result.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ResultLimit {
+    /// Maximum number of characters.
+    pub(super) threshold: usize,
+    /// True if a schema promises structured content, of which a reference is a valid form.
+    pub(super) promises_structure: bool,
+}
+
 /// The content of a large result.
 pub(super) struct LargeContent {
     blocks: Vec<ResultBlock>,
-    /// Structured content that none of the texts repeats.
-    structured: Option<String>,
+    structured: Option<Json>,
+    lengths: PartLengths,
+    mirror: StructuredMirror,
+    limit: ResultLimit,
+    shortening: ResultShortening,
+}
+
+/// The parts of a result that do not stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ResultShortening {
+    /// The structured content is left out.
+    LeaveStructureOut,
+    /// The texts are put aside.
+    Texts,
+    /// The structured content is put aside.
+    Structure,
+    /// Both are put aside.
+    Both,
 }
 
 enum ResultBlock {
     Text(String),
-    /// An image, a link, or another kind of block.
+    /// A link, a resource with a short text, or a block of an unknown kind.
     Other(Json),
+    /// An image, a sound or a binary resource: its length says nothing about that in a context window.
+    Media(Json),
 }
 
 impl LargeContent {
-    /// Parses a result that is longer than `threshold` characters. Returns `None` if it is shorter or must stay
-    /// unchanged. A result with no more bytes than `threshold` is not parsed. A result that takes long to parse is
-    /// parsed on a blocking thread.
-    pub(super) async fn longer_than(
-        output: &CallOutput,
-        threshold: usize,
-        keeps_structure: bool,
-    ) -> Option<Self> {
-        let [content, structured] = ["content", "structuredContent"].map(|name| output.body.get(name));
-        if keeps_structure && structured.is_some() {
-            return None;
-        }
-        let bytes = |json: Option<&Json>| json.map_or(0, |json| json.as_bytes().len());
-        match bytes(content) + bytes(structured) {
-            few if few <= threshold => None,
-            some if some <= MAX_INLINE_BYTES => Self::open(output, threshold),
+    /// Parses a result that is longer than its limit. Returns `None` if it is shorter. A result with no more bytes than
+    /// the limit has characters is not parsed. A result that takes long to parse is parsed on a blocking thread.
+    pub(super) async fn longer_than(output: &CallOutput, limit: ResultLimit) -> Option<Self> {
+        let bytes = |name| output.body.get(name).map_or(0, |json| json.as_bytes().len());
+        match bytes("content") + bytes(STRUCTURED) {
+            few if few <= limit.threshold => None,
+            some if some <= MAX_INLINE_BYTES => Self::open(output, limit),
             _ => {
                 let output = output.clone();
-                match spawn_blocking(move || Self::open(&output, threshold)).await {
+                match spawn_blocking(move || Self::open(&output, limit)).await {
                     Ok(opened) => opened,
                     Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
                 }
@@ -51,153 +81,250 @@ impl LargeContent {
         }
     }
 
-    fn open(output: &CallOutput, threshold: usize) -> Option<Self> {
+    fn open(output: &CallOutput, limit: ResultLimit) -> Option<Self> {
         let blocks = output.body.get("content").map_or_else(|| Ok(Vec::new()), Json::to_items).ok()?;
-        let mut blocks: Vec<_> = blocks.into_iter().map(|block| ResultBlock::of(block, threshold)).collect();
-        let structured = output.body.get("structuredContent");
-        let mirror = structured
-            .map_or(StructuredMirror::Otherwise, |structured| StructuredMirror::of(structured, &blocks));
-        if mirror == StructuredMirror::ByItems {
-            // The structured content describes each item, so the texts are left out.
-            blocks.retain(|block| matches!(block, ResultBlock::Other(_)));
+        let mut blocks: Vec<_> =
+            blocks.into_iter().map(|block| ResultBlock::of(block, limit.threshold)).collect();
+        let structured = output.body.get(STRUCTURED).cloned();
+        let mut lengths = PartLengths::of(&blocks, structured.as_ref());
+        if lengths.texts + lengths.others + lengths.structure <= limit.threshold {
+            return None;
         }
-        let structured = structured.filter(|_| mirror != StructuredMirror::Whole);
-        let opened = Self { blocks, structured: structured.map(|json| json.as_text().to_owned()) };
-        (opened.chars() > threshold).then_some(opened)
-    }
-
-    /// Returns the size of all texts in bytes.
-    pub(super) fn size(&self) -> usize {
-        self.texts().map(str::len).sum()
-    }
-
-    fn texts(&self) -> impl Iterator<Item = &str> {
-        let texts = self.blocks.iter().filter_map(|block| match block {
-            ResultBlock::Text(text) => Some(text.as_str()),
-            ResultBlock::Other(_) => None,
+        if !limit.leaves_room(lengths.others) {
+            blocks = blocks.into_iter().map(ResultBlock::into_text).collect();
+            lengths = PartLengths::of(&blocks, structured.as_ref());
+        }
+        let mirror = structured.as_ref().map_or(StructuredMirror::Otherwise, |structured| {
+            StructuredMirror::of(structured, texts_of(&blocks))
         });
-        texts.chain(self.structured.as_deref())
+        let shortening = lengths.shortening(limit, mirror);
+        Some(Self { blocks, structured, lengths, mirror, limit, shortening })
     }
 
-    fn chars(&self) -> usize {
-        self.texts().map(|text| text.chars().count()).sum()
+    /// Returns the result without its structured content, if nothing has to be put aside.
+    pub(super) fn without_structure(&self, body: &Object) -> Option<Object> {
+        (self.shortening == ResultShortening::LeaveStructureOut).then(|| {
+            let mut body = body.clone();
+            body.remove(STRUCTURED);
+            body
+        })
     }
 
-    /// Returns all texts, separated by blank lines.
+    /// Returns the size in bytes of what is put aside.
+    pub(super) fn size(&self) -> usize {
+        self.aside().map(str::len).sum()
+    }
+
+    /// Returns the text that is put aside: its parts, separated by blank lines.
     pub(super) fn text(&self) -> Cow<'_, str> {
-        let mut texts = self.texts();
-        match (texts.next(), texts.next()) {
+        let mut parts = self.aside();
+        match (parts.next(), parts.next()) {
             (Some(only), None) => Cow::Borrowed(only),
-            _ => Cow::Owned(self.texts().collect::<Vec<_>>().join("\n\n")),
+            _ => Cow::Owned(self.aside().collect::<Vec<_>>().join("\n\n")),
         }
     }
 
-    /// Returns the result with one text instead of all its texts.
-    pub(super) fn with_message(self, body: Object, message: &str) -> Object {
-        let first = self.blocks.iter().position(|block| matches!(block, ResultBlock::Text(_)));
+    /// Returns the parts that are put aside. Of parts that repeat each other, one is enough.
+    fn aside(&self) -> impl Iterator<Item = &str> {
+        let (has_texts, has_structure) = match self.mirror {
+            StructuredMirror::Whole => (true, false),
+            // The structured content has the limits of the items.
+            StructuredMirror::ByItems => (false, true),
+            StructuredMirror::Otherwise => (self.puts_texts_aside(), self.puts_structure_aside()),
+        };
+        let structured = self.structured.as_ref().filter(|_| has_structure).map(Json::as_text);
+        texts_of(&self.blocks).filter(move |_| has_texts).chain(structured)
+    }
+
+    /// Returns the number of characters that remain beside the parts that stay.
+    pub(super) fn room(&self) -> usize {
+        let PartLengths { texts, others, structure } = self.lengths;
+        let texts = if self.puts_texts_aside() { 0 } else { texts };
+        let structure = if self.puts_structure_aside() { 0 } else { structure };
+        self.limit.threshold.saturating_sub(texts + others + structure)
+    }
+
+    /// Returns the part that stays although the other one, which repeats it, is put aside.
+    pub(super) const fn whole_part(&self) -> Option<WholePart> {
+        match (self.mirror, self.shortening) {
+            (StructuredMirror::Otherwise, _) => None,
+            (_, ResultShortening::Texts) => Some(WholePart::Structure),
+            (_, ResultShortening::Structure) => Some(WholePart::Text),
+            (_, ResultShortening::LeaveStructureOut | ResultShortening::Both) => None,
+        }
+    }
+
+    const fn puts_texts_aside(&self) -> bool {
+        matches!(self.shortening, ResultShortening::Texts | ResultShortening::Both)
+    }
+
+    const fn puts_structure_aside(&self) -> bool {
+        matches!(self.shortening, ResultShortening::Structure | ResultShortening::Both)
+    }
+
+    /// Returns the result with a message instead of what was put aside, and a reference as structured content.
+    pub(super) fn with_message(self, body: Object, message: &str, reference: Json) -> Object {
+        let message = (self.whole_part() != Some(WholePart::Text)).then(|| text_block(message));
+        self.shortened(body, message.into_iter().collect(), reference)
+    }
+
+    /// Returns the result with the beginning of what does not fit, followed by a notice.
+    pub(super) fn truncated(self, body: Object, why: &str) -> Object {
+        let chars: usize = self.aside().map(|text| text.chars().count()).sum();
+        if self.whole_part() == Some(WholePart::Text) {
+            let note = &message::text_is_whole(why);
+            return self.shortened(body, Vec::new(), StoredResult { stored: None, chars, note }.to_json());
+        }
+        let room = self.room();
+        let notice = message::truncation(chars.saturating_sub(room), why);
+        let beginning = truncated_texts(self.aside(), room, &notice);
+        let reference = StoredResult { stored: None, chars, note: notice.trim_start() };
+        self.shortened(body, beginning, reference.to_json())
+    }
+
+    /// Returns the result with other blocks for what was put aside, and a reference as structured content if that was
+    /// promised. The blocks are in the places of the texts, those without a place at the end.
+    fn shortened(self, mut body: Object, replacements: Vec<Json>, reference: Json) -> Object {
+        let (puts_texts_aside, puts_structure_aside) = (self.puts_texts_aside(), self.puts_structure_aside());
+        let mut replacements = replacements.into_iter();
         let mut content = Vec::new();
-        for (at, block) in self.blocks.into_iter().enumerate() {
+        for block in self.blocks {
             match block {
-                ResultBlock::Other(json) => content.push(json),
-                ResultBlock::Text(_) if Some(at) == first => content.push(text_block(message)),
-                ResultBlock::Text(_) => {}
+                ResultBlock::Text(_) if puts_texts_aside => content.extend(replacements.next()),
+                ResultBlock::Text(text) => content.push(text_block(&text)),
+                ResultBlock::Other(json) | ResultBlock::Media(json) => content.push(json),
             }
         }
-        if first.is_none() {
-            content.push(text_block(message));
+        content.extend(replacements);
+        body.set("content", Json::array(&content));
+        match self.structured {
+            Some(_) if puts_structure_aside && self.limit.promises_structure => {
+                body.set(STRUCTURED, reference);
+            }
+            Some(_) if puts_structure_aside => drop(body.remove(STRUCTURED)),
+            _ => {}
         }
-        with_content(body, &content)
+        body
+    }
+}
+
+/// A part of a result that has all of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WholePart {
+    Text,
+    Structure,
+}
+
+/// The lengths of the parts of a result in characters.
+#[derive(Clone, Copy)]
+struct PartLengths {
+    texts: usize,
+    others: usize,
+    structure: usize,
+}
+
+impl PartLengths {
+    fn of(blocks: &[ResultBlock], structured: Option<&Json>) -> Self {
+        let chars = |text: &str| text.chars().count();
+        let others = blocks.iter().filter_map(|block| match block {
+            ResultBlock::Other(json) => Some(chars(json.as_text())),
+            ResultBlock::Text(_) | ResultBlock::Media(_) => None,
+        });
+        Self {
+            texts: texts_of(blocks).map(chars).sum(),
+            others: others.sum(),
+            structure: structured.map_or(0, |json| chars(json.as_text())),
+        }
     }
 
-    /// Returns the result with the first `threshold` characters of its texts, followed by a notice.
-    pub(super) fn truncated(self, body: Object, threshold: usize, why: &str) -> Object {
-        let notice = message::truncation(self.chars() - threshold, why);
-        let mut left = Some(threshold);
-        let mut content = Vec::new();
-        let structured = self.structured.map(ResultBlock::Text);
-        for block in self.blocks.into_iter().chain(structured) {
-            match (block, left) {
-                (ResultBlock::Other(json), _) => content.push(json),
-                (ResultBlock::Text(_), None) => {}
-                (ResultBlock::Text(text), Some(chars)) => match text.char_indices().nth(chars) {
-                    Some((end, _)) => {
-                        content.push(text_block(&format!("{}{notice}", &text[..end])));
-                        left = None;
-                    }
-                    None => {
-                        left = Some(chars - text.chars().count());
-                        content.push(text_block(&text));
-                    }
-                },
-            }
+    fn shortening(self, limit: ResultLimit, mirror: StructuredMirror) -> ResultShortening {
+        let Self { texts, others, structure } = self;
+        let repeats = mirror != StructuredMirror::Otherwise;
+        if repeats && !limit.promises_structure && texts + others <= limit.threshold {
+            ResultShortening::LeaveStructureOut
+        } else if structure > 0 && limit.leaves_room(structure + others) {
+            ResultShortening::Texts
+        } else if structure > 0 && limit.leaves_room(texts + others) {
+            ResultShortening::Structure
+        } else {
+            ResultShortening::Both
         }
-        with_content(body, &content)
+    }
+}
+
+impl ResultLimit {
+    /// Returns `true` if there is room for a message beside a number of characters.
+    fn leaves_room(self, chars: usize) -> bool {
+        chars + MESSAGE_CHARS.min(self.threshold / 4) <= self.threshold
     }
 }
 
 impl ResultBlock {
     /// Classifies a block. The text of a resource stays with its URI, unless it is large by itself.
     fn of(block: Json, threshold: usize) -> Self {
-        let text = block.to_object().ok().and_then(|object| match object.get_str("type").as_deref() {
-            Some("text") => object.get_str("text").map(Cow::into_owned),
-            Some("resource") => {
-                let resource = object.get("resource")?.to_object().ok()?;
-                let text = resource.get_str("text").map(Cow::into_owned);
-                text.filter(|text| text.chars().nth(threshold).is_some())
+        let Ok(object) = block.to_object() else { return Self::Other(block) };
+        match object.get_str("type").as_deref() {
+            Some("text") => {
+                object.get_str("text").map(Cow::into_owned).map_or(Self::Other(block), Self::Text)
             }
-            _ => None,
-        });
-        text.map_or(Self::Other(block), Self::Text)
-    }
-}
-
-/// Form in which the texts of a result repeat its structured content for clients that read text only.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum StructuredMirror {
-    /// One text is the whole structured content.
-    Whole,
-    /// The structured content is a list in the member `result`, and each text is one item: Python servers write this.
-    ByItems,
-    /// The texts do not repeat it.
-    Otherwise,
-}
-
-impl StructuredMirror {
-    fn of(structured: &Json, blocks: &[ResultBlock]) -> Self {
-        let value = structured.to_value();
-        let texts = || {
-            blocks.iter().filter_map(|block| match block {
-                ResultBlock::Text(text) => Some(text),
-                ResultBlock::Other(_) => None,
-            })
-        };
-        if texts().any(|text| is_same_json(text, &value)) {
-            return Self::Whole;
+            Some("image" | "audio") => Self::Media(block),
+            Some("resource") => match ResourceContent::of(&object) {
+                Some(ResourceContent::Text(text)) if text.chars().nth(threshold).is_some() => {
+                    Self::Text(text)
+                }
+                Some(ResourceContent::Binary) => Self::Media(block),
+                _ => Self::Other(block),
+            },
+            _ => Self::Other(block),
         }
-        let items =
-            value.as_object().filter(|object| object.len() == 1).and_then(|object| object.get("result"));
-        let items = items.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        let is_item =
-            |(text, item): (&String, &Value)| item.as_str() == Some(text) || is_same_json(text, item);
-        match !items.is_empty() && texts().count() == items.len() && texts().zip(items).all(is_item) {
-            true => Self::ByItems,
-            false => Self::Otherwise,
+    }
+
+    /// Returns the text of a block that can be put aside.
+    fn into_text(self) -> Self {
+        let Self::Other(block) = self else { return self };
+        let resource = block.to_object().ok().and_then(|object| ResourceContent::of(&object));
+        match resource {
+            Some(ResourceContent::Text(text)) => Self::Text(text),
+            _ => Self::Text(block.as_text().to_owned()),
         }
     }
 }
 
-/// Returns `true` if a text is this value as JSON.
-fn is_same_json(text: &str, value: &Value) -> bool {
-    Json::parse(text.to_owned()).is_ok_and(|text| text.to_value() == *value)
+/// The content of an embedded resource.
+enum ResourceContent {
+    Text(String),
+    Binary,
+}
+
+impl ResourceContent {
+    fn of(block: &Object) -> Option<Self> {
+        let resource = block.get("resource")?.to_object().ok()?;
+        let text = resource.get_str("text").map(|text| Self::Text(text.into_owned()));
+        text.or_else(|| resource.get("blob").map(|_| Self::Binary))
+    }
+}
+
+fn texts_of(blocks: &[ResultBlock]) -> impl Iterator<Item = &str> + Clone {
+    blocks.iter().filter_map(|block| match block {
+        ResultBlock::Text(text) => Some(text.as_str()),
+        ResultBlock::Other(_) | ResultBlock::Media(_) => None,
+    })
+}
+
+/// Returns blocks with the first `chars` characters of texts, followed by a notice.
+fn truncated_texts<'a>(texts: impl Iterator<Item = &'a str>, chars: usize, notice: &str) -> Vec<Json> {
+    let (mut left, mut blocks) = (chars, Vec::new());
+    for text in texts {
+        if let Some((end, _)) = text.char_indices().nth(left) {
+            blocks.push(text_block(&format!("{}{notice}", &text[..end])));
+            break;
+        }
+        left -= text.chars().count();
+        blocks.push(text_block(text));
+    }
+    blocks
 }
 
 fn text_block(text: &str) -> Json {
     Object::new().with("type", Json::string("text")).with("text", Json::string(text)).to_json()
-}
-
-/// Returns the result with other content, and without structured content.
-fn with_content(mut body: Object, content: &[Json]) -> Object {
-    body.set("content", Json::array(content));
-    body.remove("structuredContent");
-    body
 }

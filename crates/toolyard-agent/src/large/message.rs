@@ -1,6 +1,7 @@
 //! The messages that replace a large result.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
 use toolyard_core::Json;
 
@@ -12,8 +13,21 @@ pub const CATEGORY: &str = "tool-result";
 
 pub(super) const TOO_SLOW: &str = "Working memory took too long.";
 
+pub(super) const NO_READER: &str =
+    "This caller does not have the tools of working memory. Ask the tool for less.";
+
 /// Maximum number of rows in the table. The outline has all chunks.
 const MAX_ROWS: usize = 200;
+
+/// Length of the message at which rows are left out, in characters, even if there is less room.
+const MIN_CHARS: usize = 1200;
+
+/// Characters of the lines after the table.
+const LINES_AFTER_TABLE: usize = 250;
+
+/// The line for a model that sees the text of a result and its structured content.
+pub(super) const STRUCTURE_IS_WHOLE: &str =
+    "\n\nThe structured content beside this text is the whole result.";
 
 /// A stored chunk of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,35 +55,88 @@ pub fn outline(pieces: &[StoredPiece], chunks: &[TextChunk<'_>]) -> String {
     chunk::outline(leads)
 }
 
-/// Returns the message that the model reads instead of the text.
-#[must_use]
-pub fn message(tool: &str, text: &str, pieces: &[StoredPiece], index: &str) -> String {
-    let (chars, count) = (grouped(text.chars().count()), pieces.len());
-    let mut message = format!(
-        "Tool result for '{tool}' is large ({chars} chars) and has been split into {count} chunk(s)\n\
-         stored in working memory.\n\
-         A document outline is stored at key `{index}` — retrieve\n\
-         it with get_from_working_memory to navigate the content by section heading.\n\
-         Call get_from_working_memory(key) for each relevant chunk BEFORE drawing conclusions.\n\n\
-         | # | Heading | Key |\n\
-         |---|---------|--------------------------------------------------|\n"
-    );
-    for (number, StoredPiece { label, key }) in pieces.iter().enumerate().take(MAX_ROWS) {
-        // A bar would end the table cell.
-        let _ = writeln!(message, "| {number} | {} | `{key}` |", label.replace('|', "\\|"));
+/// A result in working memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredText {
+    /// Published name of the tool.
+    pub tool: Arc<str>,
+    /// Length of the result in characters.
+    pub chars: usize,
+    /// True if the result is JSON.
+    pub is_json: bool,
+    /// Its chunks.
+    pub pieces: Vec<StoredPiece>,
+    /// Key of the outline.
+    pub index: String,
+}
+
+impl StoredText {
+    /// Describes a text and its chunks.
+    #[must_use]
+    pub fn new(tool: Arc<str>, text: &str, pieces: Vec<StoredPiece>, index: String) -> Self {
+        Self { tool, chars: text.chars().count(), is_json: is_json(text), pieces, index }
     }
-    if count > MAX_ROWS {
-        let _ = writeln!(message, "\n… and {} more, which the document outline lists.", count - MAX_ROWS);
-    }
-    if is_json(text) {
-        let _ = writeln!(
-            message,
-            "\nThe result is JSON: query_working_memory(key, expression) with the key of the outline selects from all \
-             chunks\nby a JMESPath expression, without reading them."
+
+    /// Returns the message that the model reads instead of the text. It has as many rows as fit `room` characters, or
+    /// [`MIN_CHARS`].
+    #[must_use]
+    pub fn message(&self, room: usize) -> String {
+        let Self { tool, pieces, index, .. } = self;
+        let (chars, count) = (grouped(self.chars), pieces.len());
+        let mut message = format!(
+            "Tool result for '{tool}' is large ({chars} chars) and has been split into {count} chunk(s)\n\
+             stored in working memory.\n\
+             A document outline is stored at key `{index}` — retrieve\n\
+             it with get_from_working_memory to navigate the content by section heading.\n\
+             Call get_from_working_memory(key) for each relevant chunk BEFORE drawing conclusions.\n\n\
+             | # | Heading | Key |\n\
+             |---|---------|--------------------------------------------------|\n"
         );
+        let (mut rows, room) = (0, room.max(MIN_CHARS));
+        for (number, StoredPiece { label, key }) in pieces.iter().enumerate().take(MAX_ROWS) {
+            // A bar would end the table cell.
+            let row = format!("| {number} | {} | `{key}` |\n", label.replace('|', "\\|"));
+            if message.chars().count() + row.chars().count() + LINES_AFTER_TABLE > room {
+                break;
+            }
+            message.push_str(&row);
+            rows += 1;
+        }
+        if rows < count {
+            let _ = writeln!(message, "\n… and {} more, which the document outline lists.", count - rows);
+        }
+        if self.is_json {
+            message.push_str(
+                "\nThe result is JSON: query_working_memory(key, expression) with the key of the outline selects from all \
+                 chunks\nby a JMESPath expression, without reading them.",
+            );
+        }
+        message.truncate(message.trim_end().len());
+        message
     }
-    message.truncate(message.trim_end().len());
-    message
+
+    /// Returns the note in a reference that replaces structured content.
+    #[must_use]
+    pub fn note(&self) -> String {
+        let keys = match &*self.pieces {
+            [only] => format!("a chunk with the key `{}`", only.key),
+            [first, .., last] => format!("chunks with the keys `{}` to `{}`", first.key, last.key),
+            [] => "no chunks".to_owned(),
+        };
+        let query = match self.is_json {
+            true => " query_working_memory(key, expression) selects from all of it by a JMESPath expression.",
+            false => "",
+        };
+        format!(
+            "The result is too large, and is in working memory in {keys}. Read the relevant ones with \
+             get_from_working_memory(key). `key` is the key of their outline.{query}"
+        )
+    }
+}
+
+/// Returns the note in a reference to a text that stays in the result, but was not stored.
+pub(super) fn text_is_whole(why: &str) -> String {
+    format!("The text of this result is all of it. {why}")
 }
 
 /// Returns the notice at the end of a truncated text.

@@ -2,6 +2,7 @@
 
 use toolyard_core::RegistryEntry;
 use toolyard_core::access::AccessGrant;
+use toolyard_core::output_schema::OutputSchemaMode;
 use toolyard_core::overrides::ChunkingPolicy;
 use toolyard_manifest::ResultSettings;
 
@@ -45,10 +46,11 @@ pub(super) fn chunks<'a>(settings: &ResultSettings, text: &'a str, threshold: us
     if fits { chunks } else { chunk::packed_chunks(text, max) }
 }
 
-/// Returns `true` if a tool declares an output schema.
+/// Returns the treatment of a tool's output schema; `None` if it has none.
 #[must_use]
-pub fn has_output_schema(entry: &RegistryEntry) -> bool {
-    entry.tool.as_ref().is_some_and(|tool| tool.definition.get("outputSchema").is_some())
+pub fn output_schemas(settings: &ResultSettings, entry: &RegistryEntry) -> Option<OutputSchemaMode> {
+    entry.tool.as_ref()?.output_schema()?;
+    Some(entry.chunking.output_schemas(settings.output_schemas))
 }
 
 #[cfg(test)]

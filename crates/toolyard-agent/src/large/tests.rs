@@ -76,8 +76,10 @@ fn overrides() -> Overrides {
     let chunking =
         |chunking| Override::Change(DefinitionOverride { chunking, ..DefinitionOverride::default() });
     let strict = ChunkingPolicy { threshold: Some(10), ..ChunkingPolicy::default() };
-    let loose = ChunkingPolicy { structured: Some(true), ..ChunkingPolicy::default() };
-    [("strict".into(), chunking(strict)), ("loose".into(), chunking(loose))].into()
+    let structured = |structured| ChunkingPolicy { structured, ..ChunkingPolicy::default() };
+    let (loose, kept) = (structured(Some(true)), structured(Some(false)));
+    let policies = [("strict", strict), ("loose", loose), ("kept", kept)];
+    policies.map(|(name, policy)| (name.into(), chunking(policy))).into()
 }
 
 struct LargeResultHarness {
@@ -89,7 +91,8 @@ struct LargeResultHarness {
 impl LargeResultHarness {
     fn new(result: Value, options: ResultSettings, limits: MemorySettings) -> Self {
         let (store, memory) = ManualStore::memory(limits);
-        let tools = [("list_models", false), ("strict", false), ("loose", true), ("typed", true)];
+        let tools =
+            [("list_models", false), ("strict", false), ("loose", true), ("kept", true), ("typed", true)];
         let server = toolyard_sdk::Server::new("memory", "1.0.0");
         let server = tools::add(server, memory.clone()).expect("tools");
         let backends = [("fixed", fixed(&tools, result)), ("memory", server.into_backend())];
@@ -100,13 +103,15 @@ impl LargeResultHarness {
             let overrides = Arc::new(overrides());
             let reader = Some(tools::GET.into());
             let (show, budget, pinned, finders) = (DisclosureMode::All, 0, Vec::new(), Vec::new());
-            let disclosure = Arc::new(DisclosurePolicy { show, budget, pinned, finders, reader });
+            let output_schemas = Some(options.output_schemas);
+            let disclosure =
+                Arc::new(DisclosurePolicy { show, budget, pinned, finders, reader, output_schemas });
             let disclosure = (name == "memory").then_some(disclosure);
             (HandlerEntry { overrides, disclosure, ..HandlerEntry::new(name, backend, limits) }, catalog)
         });
         let registry = Arc::new(Registry::assemble(&parts, &mut NameRegistry::default()));
         let registry = watch::Sender::new(registry).subscribe();
-        let settings = LargeSettings { memory: memory.clone(), handler: "memory".into(), options };
+        let settings = LargeSettings { memory: Some(memory.clone()), handler: "memory".into(), options };
         let settings = watch::Sender::new(Some(Arc::new(settings))).subscribe();
         let handles = SessionHandleSettings { memory: memory.clone(), handler: "memory".into() };
         let handles = watch::Sender::new(Some(Arc::new(handles))).subscribe();
@@ -183,7 +188,8 @@ fn message_matches_the_documentation() {
     let result = "x".repeat(462_000);
     let chunks: Vec<_> = chunk::chunks(&result, 20_087).collect();
     let pieces = message::pieces(&base, &chunks);
-    insta::assert_snapshot!(message::message("list_models", &result, &pieces, &keys::index_key(&base)));
+    let stored = message::StoredText::new("list_models".into(), &result, pieces, keys::index_key(&base));
+    insta::assert_snapshot!(stored.message(64_000));
 }
 
 #[test]
@@ -198,7 +204,7 @@ fn outline_matches_the_documentation() {
 #[tokio::test]
 async fn results_of_each_kind() {
     let long = "# One\nfirst words of it\n## Two | b\nsecond words of it";
-    let image = json!({"type": "image", "data": "AAAA", "mimeType": "image/png"});
+    let image: Value = json!({"type": "image", "data": "AAAA", "mimeType": "image/png"});
     let link = json!({"type": "resource_link", "uri": "file:///a", "name": "a"});
     let records = json!({"items": [{"id": 1}, {"id": 2}, {"id": 3}, {"id": 4}]});
     let cases = [
@@ -210,7 +216,7 @@ async fn results_of_each_kind() {
         (
             "what is no text stays",
             "list_models",
-            json!({"content": [image, text("first words of several,"), link, text("second words of several")]}),
+            json!({"content": [image.clone(), text("first words of several,"), {"type": "note"}, text("second words of several")]}),
         ),
         (
             "only an image",
@@ -246,12 +252,52 @@ async fn results_of_each_kind() {
         (
             "structure that is promised",
             "typed",
-            json!({"content": [text(long)], "structuredContent": records}),
+            json!({"content": [text(&records.to_string())], "structuredContent": records}),
+        ),
+        (
+            "a text that is promised as structure",
+            "typed",
+            json!({"content": [text(long)], "structuredContent": {"result": long}}),
+        ),
+        (
+            "promised structure that fits without the text",
+            "typed",
+            json!({"content": [text("{\"result\":\"15 letters text\"}")], "structuredContent": {"result": "15 letters text"}}),
+        ),
+        (
+            "structure that fits without the text",
+            "list_models",
+            json!({"content": [text(long)], "structuredContent": {"count": 2}}),
+        ),
+        (
+            "text that fits without the promised structure",
+            "typed",
+            json!({"content": [text("Found four of them")], "structuredContent": records}),
+        ),
+        (
+            "text that fits without the promised structure which escapes it",
+            "typed",
+            json!({"content": [text(&"\n".repeat(30))], "structuredContent": {"result": "\n".repeat(30)}}),
+        ),
+        (
+            "text that fits without the structure",
+            "list_models",
+            json!({"content": [text("{\"result\": \"15 letters text\"}")], "structuredContent": {"result": "15 letters text"}}),
+        ),
+        (
+            "links and short resources that are long together",
+            "list_models",
+            json!({"content": [link, {"type": "resource", "resource": {"uri": "file:///a", "text": "short"}}, image]}),
         ),
         ("a failure where structure is promised", "typed", json!({"content": [text(long)], "isError": true})),
         (
             "structure that is given up",
             "loose",
+            json!({"content": [text(&records.to_string())], "structuredContent": records}),
+        ),
+        (
+            "structure that is kept",
+            "kept",
             json!({"content": [text(&records.to_string())], "structuredContent": records}),
         ),
     ];
@@ -304,20 +350,26 @@ async fn result_is_truncated_if_working_memory_refuses_it() {
 }
 
 #[tokio::test]
-async fn caller_without_working_memory_gets_the_whole_result() {
-    let result = json!({"content": [text(&"x".repeat(1000))]});
+async fn model_without_working_memory_gets_a_truncated_result() {
+    let content = json!([text(&"x".repeat(1000))]);
+    let result = json!({"content": content, "structuredContent": {"result": "x".repeat(1000)}});
     let harness = LargeResultHarness::small(result.clone());
-    let check = async |client: Arc<dyn Client>, scope: &str| {
+    let check = async |client: Arc<dyn Client>, scope: &str, tool: &str, expected: &Value| {
         let scope = [scope.parse().expect("a pattern")].into_iter().collect();
         let grant = AccessGrant { scope, ..AccessGrant::default() };
         let caller = Caller { grant: Some(Arc::new(grant)), ..Caller::default() };
         let session = json!({"toolyard/session": "a"});
-        let answer = harness.call_by(client, caller, "list_models", json!({}), session).await;
-        assert_eq!(answer, result);
+        let answer = harness.call_by(client, caller, tool, json!({}), session).await;
+        assert_eq!(&answer, expected);
         assert_eq!(harness.store.len(), 0);
     };
-    check(Arc::new(NoClient), "*").await;
-    check(Arc::new(ModelClient), "fixed/*").await;
+    check(Arc::new(NoClient), "*", "typed", &result).await;
+    let notice = "[result truncated — 960 chars omitted]\nThe rest was not put into working memory. This caller does not have the tools of working memory. Ask the tool for less.";
+    let cut = json!([text(&format!("{}\n{notice}", "x".repeat(40)))]);
+    check(Arc::new(ModelClient), "fixed/*", "list_models", &json!({"content": cut})).await;
+    let reference = json!({"storedResult": {"chars": 1000, "note": notice}});
+    let expected = json!({"content": cut, "structuredContent": reference});
+    check(Arc::new(ModelClient), "fixed/*", "typed", &expected).await;
 }
 
 /// Follows the steps of a model that gets the result of a server that lists models.
@@ -408,7 +460,8 @@ async fn result_of_100_megabytes_is_split_in_bounded_memory() {
     let size = body.len();
     let output = CallOutput { body: Object::parse(body).expect("an object"), is_error: false };
     let before = peak();
-    let content = LargeContent::longer_than(&output, 64_000, false).await.expect("it is large");
+    let limit = ResultLimit { threshold: 64_000, promises_structure: false };
+    let content = LargeContent::longer_than(&output, limit).await.expect("it is large");
     let opened = peak();
     assert!(opened - before < size * 5 / 4, "{} bytes to open {size}", opened - before);
     let text = content.text();

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use super::listing::SchemaChange;
 use super::{EncodedListing, EntryKind, Registry, RegistryEntry};
 use crate::access::ScopePattern;
+use crate::output_schema::{OutputForm, OutputSchemaMode, extend_schema, wrap_schema};
 
 /// The policy for advertising tools, of a handler with search tools and a tool that reads large results.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,9 +19,11 @@ pub struct DisclosurePolicy {
     /// Own names of the tools that find and call others. A caller without one of them sees every tool, because it could
     /// not find the rest. Empty: tools are found in the list only.
     pub finders: Vec<Arc<str>>,
-    /// Own name of the tool that reads large results in chunks. Its callers see no output schema of tools whose results
-    /// are [stored](crate::overrides::ChunkingPolicy::structured). `None`: no results are stored.
+    /// Own name of the tool that reads large results in chunks. `None`: no results are stored.
     pub reader: Option<Arc<str>>,
+    /// Treatment of the output schemas of tools without one of
+    /// [their own](crate::overrides::ChunkingPolicy::structured). `None`: results of any length pass.
+    pub output_schemas: Option<OutputSchemaMode>,
 }
 
 /// Modes of advertising tools.
@@ -37,11 +41,11 @@ impl Registry {
     /// Returns the advertised entries of one kind. Others can be called as well.
     #[must_use]
     pub fn advertised(&self, kind: EntryKind) -> &EncodedListing {
-        let all = &self.part(kind).listing;
         if kind != EntryKind::Tools {
-            return all;
+            return &self.part(kind).listing;
         }
-        self.advertised.get_or_init(|| self.changed(all)).as_ref().unwrap_or(all)
+        let fewer = || self.disclosure().and_then(|disclosure| self.fewer(disclosure.show));
+        self.advertised.get_or_init(fewer).as_ref().unwrap_or_else(|| self.tools_for_models())
     }
 
     /// Returns the advertised entries of one kind for clients that [expect objects](crate::Client::expects_objects) as
@@ -52,19 +56,32 @@ impl Registry {
         if kind != EntryKind::Tools {
             return advertised;
         }
-        let wrapped = || advertised.with_object_results();
+        let wrapped = || {
+            advertised.with_output_schemas(|entry, schema| {
+                let is_other =
+                    entry.tool.as_ref().is_some_and(|tool| tool.output_form() == OutputForm::Other);
+                if is_other { SchemaChange::Replace(wrap_schema(schema)) } else { SchemaChange::Keep }
+            })
+        };
         self.advertised_objects.get_or_init(wrapped).as_ref().unwrap_or(advertised)
     }
 
-    /// Returns the advertised tools if they differ from the full listing.
-    fn changed(&self, all: &EncodedListing) -> Option<EncodedListing> {
-        let fewer = self.disclosure().and_then(|disclosure| self.fewer(disclosure.show));
-        let is_withdrawn = |entry: &RegistryEntry| entry.chunking.structured == Some(true);
-        let listing = fewer.as_ref().unwrap_or(all);
-        match self.reads_chunks() && listing.entries().iter().any(|entry| is_withdrawn(entry)) {
-            true => Some(listing.without("outputSchema", is_withdrawn)),
-            false => fewer,
-        }
+    /// Returns all tools as models see them: their output schemas allow references to large results, or are withdrawn.
+    #[must_use]
+    pub fn tools_for_models(&self) -> &EncodedListing {
+        let all = &self.part(EntryKind::Tools).listing;
+        let Some((_, policy)) = &self.discloses else { return all };
+        let Some(default) = policy.output_schemas else { return all };
+        let changed = || {
+            all.with_output_schemas(|entry, schema| match entry.chunking.output_schemas(default) {
+                OutputSchemaMode::Extend => {
+                    extend_schema(schema).map_or(SchemaChange::Keep, SchemaChange::Replace)
+                }
+                OutputSchemaMode::Withdraw => SchemaChange::Remove,
+                OutputSchemaMode::Keep => SchemaChange::Keep,
+            })
+        };
+        self.tools_for_models.get_or_init(changed).as_ref().unwrap_or(all)
     }
 
     /// Returns `true` if large results can be read in chunks, with the [reader](DisclosurePolicy::reader) of a handler.
@@ -95,7 +112,7 @@ impl Registry {
     #[must_use]
     pub fn fewer(&self, show: DisclosureMode) -> Option<EncodedListing> {
         let disclosure = self.disclosure()?;
-        let all = &self.part(EntryKind::Tools).listing;
+        let all = self.tools_for_models();
         let is_enough = match show {
             DisclosureMode::All => true,
             DisclosureMode::Search => false,
@@ -144,6 +161,7 @@ mod tests {
             pinned: ["two/get_*".parse().expect("a pattern")].into(),
             finders: ["find".into(), "call".into()].into(),
             reader: Some("remember".into()),
+            output_schemas: None,
         };
         let parts = [
             part("own", &["find", "call", "remember"], Some(disclosure)),
@@ -200,38 +218,97 @@ mod tests {
         check(DisclosureMode::Auto, tokens, &["find", "call", "get_*"], "find call get_b");
     }
 
-    #[test]
-    fn chunked_tools_have_no_output_schema() {
+    /// Returns a registry with tools that withdraw their output schemas, keep them, or leave it to the policy.
+    fn with_output_schemas(output_schemas: Option<OutputSchemaMode>) -> Registry {
         let change = |structured| {
             let chunking = ChunkingPolicy { structured, ..ChunkingPolicy::default() };
             Override::Change(DefinitionOverride { chunking, ..DefinitionOverride::default() })
         };
-        let schema = Json::parse(r#"{"type":"object"}"#).expect("JSON");
-        let tool =
-            |name: &str| Arc::new(Tool::named(name, Object::new().with("outputSchema", schema.clone())));
-        let tools = vec![tool("loose"), tool("strict")];
-        let overrides = [("loose".into(), change(Some(true))), ("strict".into(), change(None))];
+        let tool = |(name, schema): (&str, &str)| {
+            let schema = Json::parse(schema.to_owned()).expect("JSON");
+            Arc::new(Tool::named(name, Object::new().with("outputSchema", schema)))
+        };
+        let object = r#"{"type":"object"}"#;
+        let tools = [("true", object), ("false", object), ("unset", object), ("list", r#"{"type":"array"}"#)];
+        let overrides = [("true".into(), change(Some(true))), ("false".into(), change(Some(false)))];
         let (one, catalog) = part("one", &[], None);
         let one = HandlerEntry { overrides: Arc::new(overrides.into()), ..one };
-        let catalog = Arc::new(Catalog { tools, ..(*catalog).clone() });
-        let reader = Some("remember".into());
+        let catalog = Arc::new(Catalog { tools: tools.map(tool).into(), ..(*catalog).clone() });
         let disclosure = DisclosurePolicy {
             show: DisclosureMode::All,
             budget: 0,
             pinned: Vec::new(),
             finders: Vec::new(),
-            reader,
+            reader: Some("remember".into()),
+            output_schemas,
         };
         let parts = [part("own", &["remember"], Some(disclosure)), (one, catalog)];
-        let registry = Registry::assemble(&parts, &mut NameRegistry::default());
-        let count_schemas = |scope: &str| {
-            let view =
-                registry.view(&[scope.parse::<ScopePattern>().expect("a pattern")].into_iter().collect());
-            let schemas = view.advertised(EntryKind::Tools).json().as_text().matches("outputSchema").count();
-            (schemas, view.entries(EntryKind::Tools).len())
+        Registry::assemble(&parts, &mut NameRegistry::default())
+    }
+
+    #[test]
+    fn output_schemas_follow_policy_and_override() {
+        let check = |mode, expected: [&str; 3]| {
+            let registry = with_output_schemas(mode);
+            // A model may get a truncated result even if it cannot read chunks.
+            for scope in ["*", "one/*"] {
+                let scope = [scope.parse::<ScopePattern>().expect("a pattern")].into_iter().collect();
+                let view = registry.view(&scope);
+                let listings = [
+                    view.full_listing(EntryKind::Tools),
+                    view.advertised(EntryKind::Tools),
+                    view.advertised_objects(EntryKind::Tools),
+                ];
+                let seen = listings.map(|listing| schemas(listing.json()));
+                assert_eq!(seen.each_ref().map(String::as_str), expected, "{mode:?} {scope:?}");
+            }
         };
-        assert_eq!(count_schemas("*"), (1, 3));
-        assert_eq!(count_schemas("one/*"), (2, 2));
+        let all = "true=object false=object unset=object list=array";
+        let wrapped = "true=object false=object unset=object list=object{array}";
+        check(None, [all, all, wrapped]);
+        check(
+            Some(OutputSchemaMode::Keep),
+            [all, "false=object unset=object list=array", "false=object unset=object list=object{array}"],
+        );
+        check(Some(OutputSchemaMode::Withdraw), [all, "false=object", "false=object"]);
+        check(
+            Some(OutputSchemaMode::Extend),
+            [
+                all,
+                "false=object unset=object|object|stored list=|array|stored",
+                "false=object unset=object|object|stored list=object{|array|stored}",
+            ],
+        );
+    }
+
+    /// Returns the names of the tools with the types in their output schemas.
+    fn schemas(list: &Json) -> String {
+        fn types(schema: &serde_json::Value) -> String {
+            if schema["properties"]["storedResult"].is_object() {
+                return "stored".to_owned();
+            }
+            let kind = schema["type"].as_str().unwrap_or_default();
+            let forms = schema["anyOf"].as_array().map_or(&[][..], Vec::as_slice).iter();
+            let forms: String = forms.map(|form| format!("|{}", types(form))).collect();
+            let result = &schema["properties"]["result"];
+            let result = if result.is_null() { String::new() } else { format!("{{{}}}", types(result)) };
+            format!("{kind}{forms}{result}")
+        }
+        let tools = list.to_value();
+        let tools =
+            tools.as_array().expect("a list").iter().filter(|tool| tool.get("outputSchema").is_some());
+        let named = tools.map(|tool| {
+            format!("{}={}", tool["name"].as_str().expect("a name"), types(&tool["outputSchema"]))
+        });
+        named.collect::<Vec<_>>().join(" ")
+    }
+
+    /// The size of a list is that of the schemas that models see.
+    #[test]
+    fn budget_applies_to_extended_schemas() {
+        let all = with_output_schemas(None).advertised(EntryKind::Tools).tokens();
+        let extended = with_output_schemas(Some(OutputSchemaMode::Extend)).tools_for_models().tokens();
+        assert!(extended > all, "{extended} tokens");
     }
 
     #[test]

@@ -4,8 +4,17 @@ use std::sync::Arc;
 
 use super::RegistryEntry;
 use crate::json::Json;
-use crate::output_schema::{OutputForm, wrap_schema};
 use crate::tokens;
+
+/// The name of output schemas in definitions.
+const OUTPUT_SCHEMA: &str = "outputSchema";
+
+/// A change of an output schema.
+pub(super) enum SchemaChange {
+    Keep,
+    Remove,
+    Replace(Json),
+}
 
 /// Entries in the order of the manifest and of their servers, each with its published definition, and all of them
 /// encoded as one text.
@@ -59,40 +68,23 @@ impl EncodedListing {
         self.list = Json::array(&self.definitions);
     }
 
-    /// Returns an encoded copy in which selected definitions lack a member.
-    pub(super) fn without(&self, member: &str, leave_out: impl Fn(&RegistryEntry) -> bool) -> Self {
+    /// Returns an encoded copy with other output schemas; `None` if none changes. `change` receives each entry whose tool
+    /// has an output schema.
+    pub(super) fn with_output_schemas(
+        &self,
+        change: impl Fn(&RegistryEntry, &Json) -> SchemaChange,
+    ) -> Option<Self> {
         let mut changed = Self::default();
+        let mut differs = false;
         for (entry, definition) in self.iter() {
-            let mut object = definition.to_object().unwrap_or_default();
-            let is_less = leave_out(entry) && object.remove(member).is_some();
-            let definition = if is_less { object.to_json() } else { definition.clone() };
-            changed.push(entry.clone(), definition);
+            let other = changed_definition(entry, definition, &change);
+            differs |= other.is_some();
+            changed.push(entry.clone(), other.unwrap_or_else(|| definition.clone()));
         }
-        changed.write();
-        changed
-    }
-
-    /// Returns an encoded copy in which every output schema is about objects; `None` if that is so here.
-    pub(super) fn with_object_results(&self) -> Option<Self> {
-        let is_other = |entry: &RegistryEntry| {
-            entry.tool.as_ref().is_some_and(|tool| tool.output_form() == OutputForm::Other)
-        };
-        if !self.entries.iter().any(|entry| is_other(entry)) {
-            return None;
-        }
-        let mut changed = Self::default();
-        for (entry, definition) in self.iter() {
-            let mut object = is_other(entry).then(|| definition.to_object().ok()).flatten();
-            if let Some(object) = &mut object
-                && let Some(schema) = object.get("outputSchema")
-            {
-                object.set("outputSchema", wrap_schema(schema));
-            }
-            let definition = object.map_or_else(|| definition.clone(), |object| object.to_json());
-            changed.push(entry.clone(), definition);
-        }
-        changed.write();
-        Some(changed)
+        differs.then(|| {
+            changed.write();
+            changed
+        })
     }
 
     /// Returns an encoded copy with the selected entries.
@@ -104,4 +96,20 @@ impl EncodedListing {
         fewer.write();
         fewer
     }
+}
+
+/// Returns a definition with another output schema; `None` if it stays as it is.
+fn changed_definition(
+    entry: &RegistryEntry,
+    definition: &Json,
+    change: impl Fn(&RegistryEntry, &Json) -> SchemaChange,
+) -> Option<Json> {
+    entry.tool.as_ref()?.output_schema()?;
+    let mut object = definition.to_object().ok()?;
+    match change(entry, object.get(OUTPUT_SCHEMA)?) {
+        SchemaChange::Keep => return None,
+        SchemaChange::Remove => drop(object.remove(OUTPUT_SCHEMA)),
+        SchemaChange::Replace(schema) => object.set(OUTPUT_SCHEMA, schema),
+    }
+    Some(object.to_json())
 }

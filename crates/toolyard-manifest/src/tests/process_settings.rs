@@ -249,6 +249,7 @@ fn process_with_every_setting() {
                         threshold: 1,
                         least_chunk: 2,
                         most_chunks: 3,
+                        output_schemas: Withdraw,
                         ttl: 4s,
                         store_time: 5s,
                         models: [

@@ -182,6 +182,6 @@ fn handle_settings(memory: WorkingMemory) -> Arc<SessionHandleSettings> {
 
 /// Returns the settings for large results. `None`: large results pass unchanged.
 fn large_settings(builtins: &BuiltinSettings, memory: Option<&WorkingMemory>) -> Option<LargeSettings> {
-    let (options, memory) = (builtins.results.clone()?, memory?.clone());
-    Some(LargeSettings { memory, handler: HandlerConfig::BUILTINS.into(), options })
+    let options = builtins.results.clone()?;
+    Some(LargeSettings { memory: memory.cloned(), handler: HandlerConfig::BUILTINS.into(), options })
 }

@@ -18,6 +18,7 @@ mod examples;
 mod faulty_servers;
 mod functions;
 mod large_answers;
+mod large_results;
 mod lifecycle;
 mod listener;
 mod lost_keys;

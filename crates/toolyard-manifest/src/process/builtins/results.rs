@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use toolyard_core::output_schema::OutputSchemaMode;
 
 use crate::{
-    cursor::ValueCursor,
-    field_type::{CountField, CustomField, FieldType, TimeoutField},
+    cursor::{KeywordChoice, ValueCursor},
+    field_type::{CountField, CustomField, FieldType, KeywordField, TimeoutField},
     formats,
     object_schema::SchemaDefinitions,
     section::{nested, section},
@@ -25,6 +26,11 @@ section! {
         pub least_chunk: usize = "leastChunk", CountField, default 20_000;
         /// Maximum number of chunks with one section each; beyond it several sections share a chunk.
         pub most_chunks: usize = "mostChunks", CountField, default 100;
+        /// Output schemas of tools whose results may be large: `extend` also allows a reference to the stored result,
+        /// `withdraw` lists the tools without their schemas, and `keep` lists them unchanged, so that structured
+        /// results pass at any length. `chunk` of a tool or a handler takes precedence: `true` withdraws, `false` keeps.
+        pub output_schemas: OutputSchemaMode = "outputSchemas", KeywordField(&OUTPUT_SCHEMAS),
+            default OutputSchemaMode::Extend;
         /// Lifetime of chunks.
         pub ttl: Duration = "ttl", TimeoutField, default Duration::from_secs(20 * 60);
         /// Time limit for saving chunks; after it the result is truncated.
@@ -34,6 +40,16 @@ section! {
             described Vec::new();
     }
 }
+
+const OUTPUT_SCHEMAS: KeywordChoice<OutputSchemaMode> = KeywordChoice {
+    noun: "treatment of output schemas",
+    words: &[
+        ("extend", OutputSchemaMode::Extend),
+        ("withdraw", OutputSchemaMode::Withdraw),
+        ("keep", OutputSchemaMode::Keep),
+    ],
+    unsupported: &[],
+};
 
 section! {
     /// Settings of one model.

@@ -53,5 +53,6 @@ pub(in crate::build) fn disclosure(kind: &HandlerKind) -> Option<Arc<DisclosureP
         pinned: settings.pinned.clone(),
         finders: finders.iter().copied().map(Arc::from).collect(),
         reader: is_chunked.then(|| tools::GET.into()),
+        output_schemas: builtins.results.as_ref().map(|results| results.output_schemas),
     }))
 }

@@ -60,8 +60,7 @@ fn tokens(registry: &Registry) -> TokenEstimates<'_> {
         DISCLOSURES.into_iter().filter(|(_, show)| settings.is_some() || *show == DisclosureMode::All);
     let list = |(disclosure, show)| {
         let fewer = registry.fewer(show);
-        let (tools, tokens) =
-            fewer.as_ref().map_or_else(|| size(registry.full_listing(EntryKind::Tools)), size);
+        let (tools, tokens) = fewer.as_ref().map_or_else(|| size(registry.tools_for_models()), size);
         ToolListTokens { disclosure, tools, tokens }
     };
     TokenEstimates {
@@ -79,7 +78,7 @@ fn size(listing: &EncodedListing) -> (usize, usize) {
 
 fn by_handler(registry: &Registry) -> Vec<HandlerTokenCount<'_>> {
     let mut bytes: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
-    for (entry, definition) in registry.definitions(EntryKind::Tools) {
+    for (entry, definition) in registry.tools_for_models().iter() {
         let (tools, length) = bytes.entry(&entry.handler.name).or_default();
         *tools += 1;
         // With the comma after it.
