@@ -22,6 +22,7 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
 LIMIT = 30
+SESSION = "toolyard/session"
 MODERN = "2026-07-28"
 
 
@@ -36,6 +37,7 @@ class Walk:
         self.legacy = mode == "legacy"
         self.seen = {"progress": [], "log": [], "asked": []}
         self.answers = []
+        self.handle = None
         self.changes = set()
         self.changed = anyio.Event()
         self.hears = anyio.Event()
@@ -118,13 +120,20 @@ class Walk:
             show("  -", tool.name)
 
     async def call(self, tool, arguments, meta=None):
-        """Calls a tool, with what else is to be said of the request."""
+        """Calls a tool, with what else is to be said of the request; the session `handle` is the newest handle."""
+        if meta and meta.get(SESSION) == "handle":
+            meta = {**meta, SESSION: self.handle}
         try:
             result = await self.client.call_tool(tool, arguments, progress_callback=self.on_progress, meta=meta)
         finally:
             await self.show_seen()
+        self.handle = (result.meta or {}).get(SESSION, self.handle)
         text = " ".join(item.text for item in result.content)
         show("  => failed" if result.is_error else "  =>", text or "nothing")
+
+    async def get_handle(self):
+        """Calls a tool of working memory for the handle that its result has."""
+        self.handle = (await self.client.call_tool("list_working_memory", {})).meta[SESSION]
 
     async def answer(self, *answers):
         """Says what the user does with the questions that follow."""

@@ -367,6 +367,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn sealed_ids_are_not_recorded() {
+        let arguments = serde_json::json!({
+            "key": "session/tyid_AAAA/tool-a-1",
+            "arguments": {"keys": ["tyid_BBBB"], "password": "x", "text": "{\"key\": \"tyid_CCCC\"}"},
+        });
+        let recorded = redacted_value(&Json::from_value(&arguments), &["password".to_owned()]);
+        let expected = serde_json::json!({
+            "key": "session/[REDACTED]/tool-a-1",
+            "arguments": {"keys": ["[REDACTED]"], "password": "[REDACTED]", "text": "{\"key\": \"[REDACTED]\"}"},
+        });
+        assert_eq!(recorded, expected);
+    }
+
+    #[test]
     fn session_id_is_recorded_as_digest() {
         let actor = AuditActor { session: Some("3f2a".into()), ..AuditActor::default() };
         let json = serde_json::to_value(actor).expect("JSON");

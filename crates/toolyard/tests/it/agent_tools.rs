@@ -56,33 +56,36 @@ fn without_ids(text: &str) -> String {
         let (before, found) = rest.split_at(at + "session/".len());
         let id = found.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(found.len());
         masked.push_str(before);
-        masked.push_str(if id == 16 || &found[..id] == "abc123" { "ID" } else { &found[..id] });
+        masked.push_str(if id == 16 { "ID" } else { &found[..id] });
         rest = &found[id..];
     }
     masked + rest
 }
 
-/// Returns the transcript, which must be the same in both eras, with a session id in the stateless one.
+/// Returns the transcript, which must be the same in both eras, with the handle of a session in the stateless one.
 #[track_caller]
 fn walk_both_eras(gateway: &TestGateway, calls: &[(&str, Value)]) -> String {
     let steps = |meta: Value| -> Value {
-        calls.iter().map(|(tool, arguments)| json!(["call", tool, arguments, meta])).collect()
+        let first = meta.is_object().then(|| json!(["get_handle"]));
+        let calls = calls.iter().map(|(tool, arguments)| json!(["call", tool, arguments, meta]));
+        first.into_iter().chain(calls).collect()
     };
     let legacy = walk(gateway, "legacy", &steps(json!(null)));
     let modern = walk(gateway, MODERN, &steps(session()));
+    let modern = modern.strip_prefix("get_handle\n").expect("the first step");
     let normalize = |seen: &str| without_times(&without_ids(&without_session(seen))).replace(" null\n", "\n");
-    assert_eq!(normalize(&legacy), normalize(&modern));
-    normalize(&modern)
+    assert_eq!(normalize(&legacy), normalize(modern));
+    normalize(modern)
 }
 
-/// Returns the `_meta` with which stateless clients name their session.
+/// Returns the `_meta` with which stateless clients send the newest handle back.
 fn session() -> Value {
-    json!({"toolyard/session": "abc123"})
+    json!({"toolyard/session": "handle"})
 }
 
 /// Removes the session from each line of a transcript.
 fn without_session(seen: &str) -> String {
-    seen.replace(r#" {"toolyard/session": "abc123"}"#, "")
+    seen.replace(r#" {"toolyard/session": "handle"}"#, "")
 }
 
 #[test]
@@ -144,11 +147,16 @@ fn working_memory() {
     call get_from_working_memory {"key": "session/other/notes"}
       => Working memory entry 'session/other/notes' not found or has expired.
     "#);
-    let without_a_session = json!([["call", "list_working_memory", {}]]);
-    assert_snapshot!(walk(&gateway, MODERN, &without_a_session), @"
+    let without_a_handle = json!([
+        ["call", "list_working_memory", {}],
+        ["call", "list_working_memory", {}, {"toolyard/session": "abc123"}],
+    ]);
+    assert_snapshot!(walk(&gateway, MODERN, &without_a_handle), @r#"
     call list_working_memory {}
-      => failed There is no working memory for this call: it has neither a session nor a key. The host can name a session in the request's `_meta`, as `toolyard/session`.
-    ");
+      => failed This call has no namespace in working memory: it has neither a session nor a key. The `_meta` of this result has a handle, `toolyard/session`, which the host sends back in the `_meta` of its requests. Keys that a tool's result shows can be read without it.
+    call list_working_memory {} {"toolyard/session": "abc123"}
+      => failed The `toolyard/session` of this request is no valid handle: it has expired, or belongs to another key. The `_meta` of this result has a new one, which the host sends back in the `_meta` of its requests.
+    "#);
 }
 
 #[test]
@@ -296,18 +304,16 @@ fn threshold_of_large_results() {
     assert!(by_rest.body.len() > 100_000, "{by_rest:?}");
 }
 
-/// A model reads a large result by its outline, and a part by its key.
+/// A model reads a large result by its outline, and a part by its key, without session, key and handle.
 #[test]
 fn large_result_is_read_in_parts() {
     let wordy = ScriptedServer::with_mode("wordy");
     let gateway = gateway(&[wordy.handler()], json!({}));
-    let session = session();
-    let output = walk(&gateway, MODERN, &json!([["call", "wait", {}, session]]));
+    let output = walk(&gateway, MODERN, &json!([["call", "wait", {}]]));
     let base = output.split('`').find_map(|word| word.strip_suffix("-index")).unwrap_or_default();
     let calls = json!([
-        ["call", "get_from_working_memory", {"key": format!("{base}-index")}, session],
-        ["call", "get_from_working_memory", {"key": format!("{base}-chunk1")}, session],
-        ["call", "list_working_memory", {}, session],
+        ["call", "get_from_working_memory", {"key": format!("{base}-index")}],
+        ["call", "get_from_working_memory", {"key": format!("{base}-chunk1")}],
     ]);
     let read = walk(&gateway, MODERN, &calls);
     let normalized = format!("{output}{read}").replace(base, "BASE").replace(&"x".repeat(36_000), "x…");
@@ -331,10 +337,5 @@ fn large_result_is_read_in_parts() {
 
     call get_from_working_memory {"key": "BASE-chunk1"}
       => x…
-    call list_working_memory {}
-      => 3 working memory entries:
-    - `BASE-chunk0` TIME left, 64000 chars, category: tool-result)
-    - `BASE-chunk1` TIME left, 36000 chars, category: tool-result)
-    - `BASE-index` TIME left, 133 chars, category: tool-result)
     "#);
 }

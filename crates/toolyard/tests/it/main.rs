@@ -17,6 +17,7 @@ mod eras;
 mod examples;
 mod faulty_servers;
 mod functions;
+mod keyless_memory;
 mod large_answers;
 mod large_results;
 mod lifecycle;
