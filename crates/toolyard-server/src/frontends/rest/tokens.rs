@@ -6,7 +6,7 @@ use axum::extract::State;
 use http::StatusCode;
 use serde::Serialize;
 use toolyard_core::Registry;
-use toolyard_core::registry::{DisclosureMode, EncodedListing, EntryKind};
+use toolyard_core::registry::{DisclosureMode, EncodedListing};
 use toolyard_core::tokens::{ESTIMATOR, estimate};
 
 use super::query::NoQuery;
