@@ -4,7 +4,8 @@
 //! - [`rules`]: the length above which a result is large, and its chunks;
 //! - `content`: the parts of a result, and the result without some of them;
 //! - `mirror`: texts that repeat the structured content;
-//! - [`message`]: the text that the model reads instead.
+//! - [`message`]: the text that the model reads instead;
+//! - `shape`: the shape of JSON in that text.
 //!
 //! [`LargeResults`] is a layer. It surrounds the layers that retry a call, so that only the final result is stored. Callers
 //! that see no working memory get the beginning of a large result. Results that are short enough pass without being
@@ -14,6 +15,7 @@ mod content;
 pub mod message;
 mod mirror;
 pub mod rules;
+mod shape;
 #[cfg(test)]
 mod tests;
 

@@ -127,9 +127,9 @@ impl LargeContent {
     /// Returns the parts that are put aside. Of parts that repeat each other, one is enough.
     fn aside(&self) -> impl Iterator<Item = &str> {
         let (has_texts, has_structure) = match self.mirror {
-            StructuredMirror::Whole => (true, false),
-            // The structured content has the limits of the items.
-            StructuredMirror::ByItems => (false, true),
+            StructuredMirror::Text | StructuredMirror::Among => (true, false),
+            // Without the indentation of the text, and with the limits of items.
+            StructuredMirror::Json => (false, true),
             StructuredMirror::Otherwise => (self.puts_texts_aside(), self.puts_structure_aside()),
         };
         let structured = self.structured.as_ref().filter(|_| has_structure).map(Json::as_text);
@@ -147,7 +147,7 @@ impl LargeContent {
     /// Returns the part that stays although the other one, which repeats it, is put aside.
     pub(super) const fn whole_part(&self) -> Option<WholePart> {
         match (self.mirror, self.shortening) {
-            (StructuredMirror::Otherwise, _) => None,
+            (StructuredMirror::Otherwise, _) | (StructuredMirror::Among, ResultShortening::Texts) => None,
             (_, ResultShortening::Texts) => Some(WholePart::Structure),
             (_, ResultShortening::Structure) => Some(WholePart::Text),
             (_, ResultShortening::LeaveStructureOut | ResultShortening::Both) => None,

@@ -3,8 +3,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use toolyard_core::Json;
-
+use super::shape;
 use crate::chunk::{self, TextChunk};
 use crate::memory::chunk_keys as keys;
 
@@ -62,8 +61,8 @@ pub struct StoredText {
     pub tool: Arc<str>,
     /// Length of the result in characters.
     pub chars: usize,
-    /// True if the result is JSON.
-    pub is_json: bool,
+    /// Shape of the result, if it is JSON.
+    pub shape: Option<String>,
     /// Its chunks.
     pub pieces: Vec<StoredPiece>,
     /// Key of the outline.
@@ -74,7 +73,7 @@ impl StoredText {
     /// Describes a text and its chunks.
     #[must_use]
     pub fn new(tool: Arc<str>, text: &str, pieces: Vec<StoredPiece>, index: String) -> Self {
-        Self { tool, chars: text.chars().count(), is_json: is_json(text), pieces, index }
+        Self { tool, chars: text.chars().count(), shape: shape::shape(text), pieces, index }
     }
 
     /// Returns the message that the model reads instead of the text. It has as many rows as fit `room` characters, or
@@ -93,10 +92,11 @@ impl StoredText {
              |---|---------|--------------------------------------------------|\n"
         );
         let (mut rows, room) = (0, room.max(MIN_CHARS));
+        let after = LINES_AFTER_TABLE + self.shape.as_ref().map_or(0, |shape| shape.chars().count());
         for (number, StoredPiece { label, key }) in pieces.iter().enumerate().take(MAX_ROWS) {
             // A bar would end the table cell.
             let row = format!("| {number} | {} | `{key}` |\n", label.replace('|', "\\|"));
-            if message.chars().count() + row.chars().count() + LINES_AFTER_TABLE > room {
+            if message.chars().count() + row.chars().count() + after > room {
                 break;
             }
             message.push_str(&row);
@@ -105,10 +105,11 @@ impl StoredText {
         if rows < count {
             let _ = writeln!(message, "\n… and {} more, which the document outline lists.", count - rows);
         }
-        if self.is_json {
-            message.push_str(
+        if let Some(shape) = &self.shape {
+            let _ = write!(
+                message,
                 "\nThe result is JSON: query_working_memory(key, expression) with the key of the outline selects from all \
-                 chunks\nby a JMESPath expression, without reading them.",
+                 chunks\nby a JMESPath expression, without reading them. Its shape:\n{shape}"
             );
         }
         message.truncate(message.trim_end().len());
@@ -123,10 +124,12 @@ impl StoredText {
             [first, .., last] => format!("chunks with the keys `{}` to `{}`", first.key, last.key),
             [] => "no chunks".to_owned(),
         };
-        let query = match self.is_json {
-            true => " query_working_memory(key, expression) selects from all of it by a JMESPath expression.",
-            false => "",
-        };
+        let query = self.shape.as_ref().map_or_else(String::new, |shape| {
+            format!(
+                " It is JSON: query_working_memory(key, expression) selects from all of it by a JMESPath expression. Its \
+                 shape: {shape}"
+            )
+        });
         format!(
             "The result is too large, and is in working memory in {keys}. Read the relevant ones with \
              get_from_working_memory(key). `key` is the key of their outline.{query}"
@@ -148,12 +151,6 @@ pub fn truncation(omitted: usize, why: &str) -> String {
 /// Returns the reason for a result that exceeds even an empty working memory.
 pub(super) fn larger_than_memory(bytes: usize, limit: usize) -> String {
     format!("The result has {bytes} bytes, and working memory holds {limit}. Ask the tool for less.")
-}
-
-/// Returns `true` if a text is a JSON object or array. Lines of a log may begin like one.
-fn is_json(text: &str) -> bool {
-    let looks_like_json = matches!(text.trim_start().as_bytes().first(), Some(b'{' | b'['));
-    looks_like_json && Json::parse(text.to_owned()).is_ok()
 }
 
 /// Formats a number with a blank between thousands.

@@ -88,7 +88,13 @@ fn serve() -> ServedForms {
     let python = peers::peer("python/bin/python");
     let server = script("forms_server.py");
     handlers.push(stdio_handler("server", python.to_str().unwrap(), &[server.to_str().unwrap()]));
-    ServedForms { gateway: TestGateway::with_settings(&handlers, json!({"builtins": {}})), _service: service }
+    ServedForms {
+        gateway: TestGateway::with_settings(
+            &handlers,
+            json!({"builtins": {"results": {"outputSchemas": "keep"}}}),
+        ),
+        _service: service,
+    }
 }
 
 /// Checks what a client prints that lists all tools and calls each.
