@@ -63,7 +63,7 @@ pub use self::{
         AllowedServers, ArgumentRecording, AuditTrail, BuiltinSettings, ClusterSettings, FunctionHosting,
         IsolationPolicy, LlmSettings, ManagementSettings, MemorySettings, PodSettings, ProcessSettings,
         QuerySettings, ResultSettings, SandboxPolicy, ScriptRunner, ScriptSettings, SearchSettings,
-        SkillSettings, StoreSettings, ToolDisclosure, UidSettings, VariableGrant,
+        ServiceRanker, SkillSettings, StoreSettings, ToolDisclosure, UidSettings, VariableGrant,
     },
     registry::ToolGuide,
     report::EnvironmentLookup,

@@ -97,7 +97,8 @@ impl LargeResultHarness {
             let overrides = Arc::new(overrides());
             let reader = Some(tools::GET.into());
             let (show, budget, pinned, finders) = (DisclosureMode::All, 0, Vec::new(), Vec::new());
-            let disclosure = Arc::new(DisclosurePolicy { show, budget, pinned, finders, reader });
+            let unlisted = Vec::new();
+            let disclosure = Arc::new(DisclosurePolicy { show, budget, pinned, finders, reader, unlisted });
             let disclosure = (name == "memory").then_some(disclosure);
             (HandlerEntry { overrides, disclosure, ..HandlerEntry::new(name, backend, limits) }, catalog)
         });

@@ -20,6 +20,8 @@ pub struct DisclosurePolicy {
     /// Own name of the tool that reads large results in chunks. Its callers see no output schema of tools whose results
     /// are [stored](crate::overrides::ChunkingPolicy::structured). `None`: no results are stored.
     pub reader: Option<Arc<str>>,
+    /// Own names of tools that are never advertised, because this deployment has no use for them. They can be called.
+    pub unlisted: Vec<Arc<str>>,
 }
 
 /// Modes of advertising tools.
@@ -58,7 +60,8 @@ impl Registry {
 
     /// Returns the advertised tools if they differ from the full listing.
     fn changed(&self, all: &EncodedListing) -> Option<EncodedListing> {
-        let fewer = self.disclosure().and_then(|disclosure| self.fewer(disclosure.show));
+        let show = self.disclosure().map_or(DisclosureMode::All, |disclosure| disclosure.show);
+        let fewer = self.fewer(show);
         let is_withdrawn = |entry: &RegistryEntry| entry.chunking.structured == Some(true);
         let listing = fewer.as_ref().unwrap_or(all);
         match self.reads_chunks() && listing.entries().iter().any(|entry| is_withdrawn(entry)) {
@@ -94,14 +97,26 @@ impl Registry {
     /// Returns the tools that the mode would advertise; `None` for all of them.
     #[must_use]
     pub fn fewer(&self, show: DisclosureMode) -> Option<EncodedListing> {
-        let disclosure = self.disclosure()?;
-        let all = &self.part(EntryKind::Tools).listing;
+        let (usable, all) = (self.usable(), &self.part(EntryKind::Tools).listing);
+        let Some(disclosure) = self.disclosure() else { return usable };
+        let most = usable.as_ref().unwrap_or(all);
         let is_enough = match show {
             DisclosureMode::All => true,
             DisclosureMode::Search => false,
-            DisclosureMode::Auto => all.tokens() <= disclosure.budget,
+            DisclosureMode::Auto => most.tokens() <= disclosure.budget,
         };
-        (!is_enough).then(|| all.only(|entry| self.is_always_shown(disclosure, entry)))
+        if is_enough { usable } else { Some(most.only(|entry| self.is_always_shown(disclosure, entry))) }
+    }
+
+    /// Returns the tools without the [unlisted](DisclosurePolicy::unlisted) ones; `None` if there are none of these.
+    fn usable(&self) -> Option<EncodedListing> {
+        let (handler, DisclosurePolicy { unlisted, .. }) =
+            self.discloses.as_ref().map(|(handler, disclosure)| (handler, &**disclosure))?;
+        let is_unlisted =
+            |entry: &RegistryEntry| entry.handler.name == *handler && unlisted.contains(&entry.own);
+        let all = &self.part(EntryKind::Tools).listing;
+        let has_some = !unlisted.is_empty() && all.entries().iter().any(|entry| is_unlisted(entry));
+        has_some.then(|| all.only(|entry| !is_unlisted(entry)))
     }
 
     fn is_always_shown(&self, disclosure: &DisclosurePolicy, entry: &RegistryEntry) -> bool {
@@ -144,9 +159,10 @@ mod tests {
             pinned: ["two/get_*".parse().expect("a pattern")].into(),
             finders: ["find".into(), "call".into()].into(),
             reader: Some("remember".into()),
+            unlisted: vec!["retired".into()],
         };
         let parts = [
-            part("own", &["find", "call", "remember"], Some(disclosure)),
+            part("own", &["find", "call", "remember", "retired"], Some(disclosure)),
             part("one", &["get_a", "set_a"], None),
             part("two", &["get_b", "set_b"], None),
         ];
@@ -221,6 +237,7 @@ mod tests {
             pinned: Vec::new(),
             finders: Vec::new(),
             reader,
+            unlisted: Vec::new(),
         };
         let parts = [part("own", &["remember"], Some(disclosure)), (one, catalog)];
         let registry = Registry::assemble(&parts, &mut NameRegistry::default());
@@ -237,7 +254,8 @@ mod tests {
     #[test]
     fn every_mode_has_a_preview() {
         let registry = registry(DisclosureMode::All, 20);
-        assert!(registry.fewer(DisclosureMode::All).is_none());
+        let all = registry.fewer(DisclosureMode::All);
+        assert_eq!(all.as_ref().map(names).as_deref(), Some("find call remember get_a set_a get_b set_b"));
         assert!(registry.fewer(DisclosureMode::Auto).is_some());
         assert_eq!(
             registry.fewer(DisclosureMode::Search).as_ref().map(names).as_deref(),

@@ -533,6 +533,7 @@ fn own_tools_are_always_advertised() {
         pinned: Vec::new(),
         finders: vec!["find".into()],
         reader: None,
+        unlisted: Vec::new(),
     };
     let finder = handler("finder", Overrides::default());
     let finder = HandlerEntry { disclosure: Some(Arc::new(disclosure)), ..finder };

@@ -1,6 +1,7 @@
 //! `/tokens`: tokens that the tool lists take in a model's context.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use axum::extract::State;
 use http::StatusCode;
@@ -18,7 +19,7 @@ const DISCLOSURES: [(&str, DisclosureMode); 3] =
     [("all", DisclosureMode::All), ("search", DisclosureMode::Search), ("auto", DisclosureMode::Auto)];
 
 #[derive(Serialize)]
-struct TokenEstimates<'a> {
+struct TokenEstimates {
     /// Name of the estimation method.
     estimator: &'static str,
     /// The current disclosure mode.
@@ -27,7 +28,7 @@ struct TokenEstimates<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     budget: Option<usize>,
     lists: Vec<ToolListTokens>,
-    handlers: Vec<HandlerTokenCount<'a>>,
+    handlers: Vec<HandlerTokenCount>,
 }
 
 /// Size of a list as a client would get it.
@@ -40,8 +41,8 @@ struct ToolListTokens {
 
 /// Share of a handler in the list of all tools.
 #[derive(Serialize)]
-struct HandlerTokenCount<'a> {
-    name: &'a str,
+struct HandlerTokenCount {
+    name: Arc<str>,
     tools: usize,
     tokens: usize,
 }
@@ -52,7 +53,7 @@ pub(super) async fn show(State(rest): Rest, caller: AuthenticatedCaller, _: NoQu
     json_value(StatusCode::OK, &tokens(&registry))
 }
 
-fn tokens(registry: &Registry) -> TokenEstimates<'_> {
+fn tokens(registry: &Registry) -> TokenEstimates {
     let settings = registry.disclosure();
     // Without search tools, all tools are listed.
     let show = settings.map_or(DisclosureMode::All, |settings| settings.show);
@@ -77,10 +78,12 @@ fn size(listing: &EncodedListing) -> (usize, usize) {
     (listing.entries().len(), listing.tokens())
 }
 
-fn by_handler(registry: &Registry) -> Vec<HandlerTokenCount<'_>> {
-    let mut bytes: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
-    for (entry, definition) in registry.definitions(EntryKind::Tools) {
-        let (tools, length) = bytes.entry(&entry.handler.name).or_default();
+fn by_handler(registry: &Registry) -> Vec<HandlerTokenCount> {
+    let mut bytes: BTreeMap<Arc<str>, (usize, usize)> = BTreeMap::new();
+    let fewer = registry.fewer(DisclosureMode::All);
+    let all = fewer.as_ref().unwrap_or_else(|| registry.full_listing(EntryKind::Tools));
+    for (entry, definition) in all.iter() {
+        let (tools, length) = bytes.entry(entry.handler.name.clone()).or_default();
         *tools += 1;
         // With the comma after it.
         *length += definition.as_bytes().len() + 1;
