@@ -6,6 +6,7 @@
 //! - [`chunk`]: splits long texts into chunks that a model can read one by one;
 //! - [`trim`]: shortens results after a model has refused a conversation, for hosts;
 //! - [`guides`]: explains to a model how to use tools well;
+//! - [`instructions`]: tells a model how to find and call tools;
 //! - [`management`]: lists, calls, adds and removes the servers behind the gateway;
 //! - [`skills`]: keeps the skills of a model for later sessions;
 //! - [`summary`]: summarizes a server in a sentence;
@@ -14,6 +15,7 @@
 
 pub mod chunk;
 pub mod guides;
+pub mod instructions;
 pub mod large;
 pub mod management;
 pub mod memory;

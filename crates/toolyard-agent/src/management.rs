@@ -6,6 +6,7 @@
 
 mod args;
 mod invoke;
+mod listing;
 mod manager;
 mod new_server;
 mod services;

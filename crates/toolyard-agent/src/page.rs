@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 
 use futures_util::future::{BoxFuture, pending};
 use toolyard_core::{Backend, PythonScript, ScriptExecutor, ScriptOutcome, ToolError};
-use toolyard_manifest::{MemorySettings, SkillSettings};
+use toolyard_manifest::{MemorySettings, ServiceRanker, SkillSettings};
 use toolyard_sdk::Server;
 
 use crate::guides::{self, GuideBook};
@@ -42,7 +42,8 @@ fn all_tools() -> Arc<dyn Backend> {
 /// Returns a search without tools and services.
 fn searching() -> ToolSearch {
     let finder = Arc::new(ToolFinder::new(Weak::new(), "builtins"));
-    ToolSearch { finder, services: ServiceIndex::new(Arc::new(ManifestSummaries), "builtins") }
+    let services = ServiceIndex::new(Arc::new(ManifestSummaries), finder.clone());
+    ToolSearch { finder, services, ranker: ServiceRanker::default() }
 }
 
 #[test]

@@ -22,8 +22,7 @@ pub const GUIDE: GuideDocument = GuideDocument::new(
 
 const DESCRIPTION: &str = "\
 Runs a Python 3 script once, in a sandbox without network, and returns what it prints. Use it for arithmetic, for \
-transforming data, and for whatever is easier to compute than to reason out. Print the result, as JSON where it has \
-structure. Nothing is kept from one script to the next: no files, no variables.";
+transforming data, and for whatever is easier to compute than to reason out. Nothing is kept between scripts.";
 
 /// Default timeout of a script in seconds.
 const DEFAULT_TIMEOUT: u32 = 30;
@@ -32,15 +31,15 @@ const TIMEOUTS: (u32, u32) = (1, 300);
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct ScriptArgs {
-    /// The source of the script. What it prints to standard output is the result.
+    /// Source; print the result
     script: String,
-    /// A text that the script finds in the environment variable TOOLYARD_INPUT (and in ROCKBOT_INPUT), such as JSON
+    /// Text for the script, in the environment variable TOOLYARD_INPUT
     #[serde(default)]
     input_data: Option<String>,
-    /// Time limit of the script, in seconds, from 1 to 300; 30 if left out
+    /// 1 to 300; 30 by default
     #[serde(default)]
     timeout_seconds: Option<f64>,
-    /// Packages that are installed first, as pip names them, such as "numpy"; the first script that needs them waits
+    /// Installed first, such as "numpy"
     #[serde(default)]
     pip_packages: Option<Vec<String>>,
 }
@@ -50,7 +49,7 @@ struct ScriptArgs {
 /// # Errors
 /// Returns an error if the server already has a tool of this name.
 pub fn add(server: Server, runner: Arc<dyn ScriptExecutor>) -> Result<Server, RegisterError> {
-    let tool = Tool::new(TOOL, DESCRIPTION).title("Run a Python script");
+    let tool = Tool::new(TOOL, DESCRIPTION);
     server.register_tool(tool, move |args: ScriptArgs| {
         let runner = runner.clone();
         async move {

@@ -58,6 +58,11 @@ pub trait Backend: Send + Sync {
         0
     }
 
+    /// Returns the last lines that the program of the server has written to its standard error, with any secrets.
+    fn error_output(&self) -> String {
+        String::new()
+    }
+
     /// Closes connections in the order that peers expect. No call is running any more. Dropping a backend without this
     /// closes the same connections at once.
     fn stop(&self) -> BoxFuture<'_, ()> {
@@ -111,6 +116,11 @@ pub trait BackendWrapper: Send + Sync {
         self.inner().dropped_notices()
     }
 
+    /// See [`Backend::error_output`].
+    fn error_output(&self) -> String {
+        self.inner().error_output()
+    }
+
     /// See [`Backend::stop`].
     fn stop(&self) -> BoxFuture<'_, ()> {
         self.inner().stop()
@@ -150,6 +160,10 @@ impl<W: BackendWrapper> Backend for W {
 
     fn dropped_notices(&self) -> u64 {
         BackendWrapper::dropped_notices(self)
+    }
+
+    fn error_output(&self) -> String {
+        BackendWrapper::error_output(self)
     }
 
     fn stop(&self) -> BoxFuture<'_, ()> {

@@ -7,6 +7,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use crate::json::{Json, Object};
+use crate::nearest::did_you_mean;
 use crate::secrets::SecretRedactor;
 
 /// The reason why a call failed. [`ErrorCode::row`] is the only table of what each frontend answers.
@@ -161,6 +162,14 @@ impl ToolError {
     #[must_use]
     pub fn unknown_tool(name: &str) -> Self {
         Self::new(ErrorCode::ToolNotFound, format!("Unknown tool: {name}"))
+    }
+
+    /// Returns the error for a name that the caller does not have, with the names that it may have meant.
+    #[must_use]
+    pub fn unknown_tool_but(name: &str, near: &[impl AsRef<str>]) -> Self {
+        let suggestion = did_you_mean(near);
+        let stop = if suggestion.is_empty() { "" } else { "." };
+        Self::new(ErrorCode::ToolNotFound, format!("Unknown tool: {name}{stop}{suggestion}"))
     }
 
     /// Returns the error for a call that needs `capabilities`, as MCP writes them.

@@ -129,7 +129,10 @@ impl Gateway {
             return self.functions.find(name).await;
         }
         let registry = self.settled_for(&call.caller).await;
-        let entry = registry.resolve(&call.target)?;
+        let entry = match &call.target {
+            CallTarget::Tool(name) => registry.tool_or_nearest(name)?,
+            target => registry.resolve(target)?,
+        };
         let is_tool = matches!(call.target, CallTarget::Tool(_));
         let backend = Some(&entry.handler.backend).filter(|_| is_tool);
         match backend.and_then(|backend| backend.forward(&entry.own, call, &registry)) {

@@ -36,6 +36,7 @@ pub mod uri_template;
 
 pub mod argument_names;
 pub mod names;
+pub mod nearest;
 pub mod overrides;
 pub mod registry;
 

@@ -26,6 +26,7 @@ use crate::gate::CallGate;
 use crate::json::Json;
 use crate::layers::ResultChecks;
 use crate::names::PrefixPolicy;
+use crate::nearest::nearest_tools;
 use crate::overrides::{AddedArguments, ChunkingPolicy, Overrides};
 use crate::secrets::SecretRedactor;
 use crate::tool::Tool;
@@ -69,6 +70,8 @@ pub struct HandlerEntry {
     pub disclosure: Option<Arc<DisclosurePolicy>>,
     /// `true` for the gateway's own tools, whose names never imitate another handler.
     pub is_builtin: bool,
+    /// `true` for a server that was added at run time. Models know its tools by the server's own names.
+    pub is_added: bool,
 }
 
 impl HandlerEntry {
@@ -90,6 +93,7 @@ impl HandlerEntry {
             secrets: SecretRedactor::default(),
             disclosure: None,
             is_builtin: false,
+            is_added: false,
         }
     }
 }
@@ -119,6 +123,15 @@ pub struct RegistryEntry {
     pub chunking: ChunkingPolicy,
     /// Handler of the entry.
     pub handler: HandlerEntry,
+}
+
+impl RegistryEntry {
+    /// Returns the name of a tool beside the name of its server: for a server that was added at run time the server's
+    /// own one, and otherwise the published one.
+    #[must_use]
+    pub const fn service_name(&self) -> &Arc<str> {
+        if self.handler.is_added { &self.own } else { &self.name }
+    }
 }
 
 /// All entries at one moment, in the order of the manifest.
@@ -238,6 +251,15 @@ impl Registry {
     /// [`ErrorCode::ToolNotFound`].
     pub fn tool(&self, name: &str) -> Result<&Arc<RegistryEntry>, ToolError> {
         self.tools.by_name.get(name).ok_or_else(|| ToolError::unknown_tool(name))
+    }
+
+    /// Returns the tool of a published name, as [`tool`](Self::tool) does, for a caller that reads the error.
+    ///
+    /// # Errors
+    /// [`ErrorCode::ToolNotFound`], with the names of similar tools in this view.
+    pub fn tool_or_nearest(&self, name: &str) -> Result<&Arc<RegistryEntry>, ToolError> {
+        let unknown = || ToolError::unknown_tool_but(name, &nearest_tools(self, name));
+        self.tools.by_name.get(name).ok_or_else(unknown)
     }
 
     /// Returns the entry of a URI: the listed resource, otherwise the first matching template, otherwise the only

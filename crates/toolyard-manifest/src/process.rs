@@ -34,7 +34,7 @@ use crate::{
 pub use self::audit::{ArgumentRecording, AuditTrail};
 pub use self::builtins::{
     AllowedServers, BuiltinSettings, ManagementSettings, MemorySettings, PodSettings, QuerySettings,
-    ResultSettings, ScriptRunner, ScriptSettings, SearchSettings, SharedMemory, SkillSettings,
+    ResultSettings, ScriptRunner, ScriptSettings, SearchSettings, ServiceRanker, SharedMemory, SkillSettings,
     ToolDisclosure,
 };
 pub use self::cluster::ClusterSettings;

@@ -68,6 +68,7 @@ use retry::AttemptError;
 pub use retry::UpstreamRetry;
 pub use transport::endpoint::{HttpEndpoint, HttpStyle};
 use transport::function::FunctionGeneration;
+pub use transport::stderr_log::ErrorLines;
 
 use crate::wire::{ProtocolEra, target_method};
 
@@ -126,6 +127,8 @@ pub struct ClientOptions {
     pub secrets: SecretRedactor,
     /// Counts notifications of the server that are certain to belong to no single client.
     pub dropped_notices: Arc<AtomicU64>,
+    /// Last lines of the error output of the server's program.
+    pub error_lines: ErrorLines,
 }
 
 /// A dedicated connection and its lease.
@@ -372,6 +375,10 @@ impl Backend for McpBackend {
 
     fn dropped_notices(&self) -> u64 {
         self.connector.options().dropped_notices.load(Ordering::Relaxed)
+    }
+
+    fn error_output(&self) -> String {
+        self.connector.options().error_lines.text()
     }
 
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Outcome, ToolError>> {

@@ -163,6 +163,18 @@ pub struct FrontendOptions {
     pub cluster: Option<ClusterMember>,
     /// Memory budget of large and of queued messages.
     pub budget: ByteBudget,
+    /// Instructions that differ between callers, instead of those of `info`.
+    pub instructions: Option<InstructionSource>,
+}
+
+/// Returns the instructions for the model of a caller.
+#[derive(Clone)]
+pub struct InstructionSource(pub Arc<dyn Fn(&Caller) -> Option<String> + Send + Sync>);
+
+impl fmt::Debug for InstructionSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("InstructionSource")
+    }
 }
 
 /// The principal of an HTTP request. The authentication layer puts it into the request extensions; calls, suspended
@@ -213,14 +225,14 @@ impl McpFrontend {
     /// Creates a frontend of `gateway`. Streams of changes end once `stopping` is true.
     #[must_use]
     pub fn new(gateway: Arc<Gateway>, options: FrontendOptions, stopping: watch::Receiver<bool>) -> Self {
-        let FrontendOptions { info, offers, cache, limits, cluster, budget } = options;
+        let FrontendOptions { info, offers, cache, limits, cluster, budget, instructions } = options;
         let tickets = Arc::new(TicketIssuer::new(cluster));
         Self {
             gateway,
             offers,
             limits,
             budget,
-            description: ServerDescription::new(&info, offers, cache),
+            description: ServerDescription::new(&info, offers, cache, instructions),
             suspended: Arc::new(SuspendedCalls::new(limits, tickets.clone())),
             tasks: Arc::new(TaskTable::new(limits, tickets.clone())),
             tickets,

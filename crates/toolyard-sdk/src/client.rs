@@ -175,6 +175,7 @@ impl Client {
     async fn open(endpoint: ServerEndpoint) -> Result<Self, ClientError> {
         let options = ClientOptions {
             dropped_notices: Arc::default(),
+            error_lines: Default::default(),
             name: env!("CARGO_PKG_NAME").to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             max_message_bytes: MESSAGE_BYTES,

@@ -43,6 +43,9 @@ pub(crate) fn tool<M>(
     // An explicit input schema also validates the arguments.
     let accepted = custom.or_else(|| tool.input_schema.is_none().then_some(accepted));
     let input = tool.input_schema.get_or_insert(input);
+    if let (true, Value::Object(members)) = (tool.omits_dialect, &mut *input) {
+        members.shift_remove("$schema");
+    }
     compile(&tool.name, "input", input)?;
     check_headers(&tool.name, input)?;
     tool.output_schema = tool.output_schema.or(output);

@@ -219,7 +219,7 @@ impl Server {
 
 /// Makes the registered items callable.
 fn open(server: &Server) {
-    let Server { backend, info, options, key } = server;
+    let Server { backend, info, options, key, .. } = server;
     let limits = CallLimits { timeout: options.timeout, gate: unbounded() };
     let weak = Arc::new(WeakServerBackend(Arc::downgrade(backend)));
     let handler = HandlerEntry::new(info.name.as_str(), weak, limits);
@@ -281,7 +281,7 @@ impl ServingState {
     fn open(server: Server) -> Self {
         let offers = offers(&server.backend);
         open(&server);
-        let Server { backend, info, options, key: _ } = server;
+        let Server { backend, info, options, .. } = server;
         let layers: Vec<Box<dyn toolyard_core::layers::Layer>> = vec![
             // Before the arguments, because checking them is work too.
             Box::new(ConcurrencyLimit::new(CallGate::new(options.gate()))),

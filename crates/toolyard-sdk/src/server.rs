@@ -46,6 +46,8 @@ pub struct Server {
     pub(crate) options: ServerOptions,
     /// The key that seals the state of multi-round-trip calls, if one was set.
     pub(crate) key: Option<[u8; 32]>,
+    /// `true` if tools are published without `$schema`.
+    pub(crate) omits_dialect: bool,
 }
 
 impl Server {
@@ -57,7 +59,8 @@ impl Server {
     /// ```
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
         let info = ServerInfo { name: name.into(), version: version.into(), ..ServerInfo::default() };
-        Self { backend: Arc::new(ServerBackend::new()), info, options: ServerOptions::default(), key: None }
+        let (backend, options) = (Arc::new(ServerBackend::new()), ServerOptions::default());
+        Self { backend, info, options, key: None, omits_dialect: false }
     }
 
     /// Sets the display name.
@@ -105,6 +108,18 @@ impl Server {
     /// ```
     pub const fn state_key(mut self, key: [u8; 32]) -> Self {
         self.key = Some(key);
+        self
+    }
+
+    /// Leaves `$schema` out of the argument schemas of the tools that are added from now on, which saves a model some
+    /// tokens for each of them. MCP presumes JSON Schema 2020-12 then.
+    ///
+    /// ```
+    /// # use toolyard_sdk::Server;
+    /// let server = Server::new("weather", "1.0.0").omit_schema_dialect();
+    /// ```
+    pub const fn omit_schema_dialect(mut self) -> Self {
+        self.omits_dialect = true;
         self
     }
 
@@ -161,7 +176,8 @@ impl Server {
     /// If the name is empty, already registered, or one that clients would reject; if a schema is invalid or does not
     /// describe an object.
     pub fn register_tool<M>(self, tool: Tool, handler: impl ToolHandler<M>) -> Result<Self, RegisterError> {
-        self.backend.add_tool(tool, handler)?;
+        let omits_dialect = self.omits_dialect || tool.omits_dialect;
+        self.backend.add_tool(Tool { omits_dialect, ..tool }, handler)?;
         Ok(self)
     }
 

@@ -49,6 +49,9 @@ pub struct Tool {
     /// The schema that validates the arguments, if it accepts more than the published one.
     #[serde(skip)]
     pub accepted_schema: Option<Value>,
+    /// Leaves `$schema` out of the published schema of the arguments. MCP presumes 2020-12 then.
+    #[serde(skip)]
+    pub omits_dialect: bool,
     /// The schema of the structured content. A result that does not fit an explicit schema is an error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,

@@ -179,7 +179,8 @@ impl AddedServers {
         allowed: Option<&manifest::AllowedServers>,
     ) -> Option<manifest::HandlerConfig> {
         let checked = record.handler().map_err(RegistrationError::Invalid).and_then(|handler| {
-            allow::check(&handler, allowed.ok_or(RegistrationError::NothingAllowed)?, &self.listening)?;
+            let allowed = allowed.ok_or_else(|| allow::nothing_allowed(&handler))?;
+            allow::check(&handler, allowed, &self.listening)?;
             Ok(handler)
         });
         checked
@@ -218,10 +219,10 @@ impl AddedServers {
     /// # Errors
     /// If it is not added. Then nothing of it remains.
     async fn add(&self, server: NewServer) -> Result<RegisteredServer, RegistrationError> {
-        let settings = self.settings.borrow().clone().ok_or(RegistrationError::NothingAllowed)?;
-        let allowed = settings.allow.as_ref().ok_or(RegistrationError::NothingAllowed)?;
         let record = ServerRecord::from(server);
         let handler = record.handler().map_err(RegistrationError::Invalid)?;
+        let settings = self.settings.borrow().clone().ok_or_else(|| allow::nothing_allowed(&handler))?;
+        let allowed = settings.allow.as_ref().ok_or_else(|| allow::nothing_allowed(&handler))?;
         allow::check(&handler, allowed, &self.listening)?;
         self.refresh().await?;
         let _reservation = self.reserve(&record.name, settings.servers)?;
@@ -269,8 +270,8 @@ impl AddedServers {
         let trial = ServerTrial { declared, time: self.time, done };
         self.command(FleetCommand::Try(Box::new(trial))).await?;
         server.await.map_err(|_| RegistrationError::Stopping)?.map_err(|reason| match reason {
-            TrialError::TooSlow => RegistrationError::TooSlow(self.time),
-            TrialError::Failed(reason) => RegistrationError::NotUp(reason),
+            TrialError::TooSlow { output } => RegistrationError::TooSlow { time: self.time, output },
+            TrialError::Failed { reason, output } => RegistrationError::NotUp(reason + &output),
         })
     }
 

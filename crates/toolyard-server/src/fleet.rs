@@ -5,6 +5,7 @@ mod acceptance_sync;
 mod command;
 mod declared_handlers;
 pub(crate) mod definitions;
+mod error_output;
 mod handle;
 mod handler_records;
 mod handler_status;
@@ -202,7 +203,8 @@ impl HandlerFleet {
             let CatalogReview { catalog, reported_changes } = definitions.review(declared, catalog);
             report::report_changes(declared, reported_changes, &outputs.audit);
             member.status.changes = definitions.pending(declared);
-            (member.serving.handler.clone(), catalog)
+            let is_added = member.status.origin == HandlerOrigin::RunTime;
+            (HandlerEntry { is_added, ..member.serving.handler.clone() }, catalog)
         };
         let parts: Vec<_> = members.iter_mut().map(part).collect();
         let FleetOutputs { registry, statuses, .. } = &self.outputs;
@@ -330,7 +332,7 @@ impl HandlerFleet {
                 self.trials.begin(serving, trial);
             }
             // The receiver of the outcome may be dropped.
-            Err(error) => drop(trial.done.send(Err(TrialError::Failed(error.to_string())))),
+            Err(error) => drop(trial.done.send(Err(TrialError::failed(error.to_string())))),
         }
     }
 

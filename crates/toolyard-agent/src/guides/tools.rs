@@ -16,15 +16,14 @@ pub const GET: &str = "get_tool_guide";
 pub const NAMES: [&str; 2] = [LIST, GET];
 
 const ABOUT_LIST: &str = "\
-Lists the available tool guides with their names and summaries. Call this before you use a kind of tool \
-for the first time.";
+Lists guides to the tools. Call this before you use a kind of tool for the first time.";
 
 const ABOUT_GET: &str = "\
-Returns a whole guide: how to use some tools, in which order, what they return and what to do when they fail.";
+Returns a guide: how to use some tools, in which order, and what to do when they fail.";
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct GetGuideArgs {
-    /// The name of the guide as list_tool_guides shows it, such as "mcp-tool-guide"
+    /// As list_tool_guides shows it
     name: String,
 }
 
@@ -35,13 +34,13 @@ struct GetGuideArgs {
 pub fn add(server: Server, book: Arc<GuideBook>) -> Result<Server, RegisterError> {
     let list_book = book.clone();
     server
-        .register_tool(tool(LIST, "List tool guides", ABOUT_LIST), async move || list_book.listing())?
-        .register_tool(tool(GET, "Get a tool guide", ABOUT_GET), async move |args: GetGuideArgs| {
+        .register_tool(tool(LIST, ABOUT_LIST), async move || list_book.listing())?
+        .register_tool(tool(GET, ABOUT_GET), async move |args: GetGuideArgs| {
             book.document_or_names(&args.name)
         })
 }
 
-fn tool(name: &str, title: &str, about: &str) -> Tool {
+fn tool(name: &str, about: &str) -> Tool {
     let hints = ToolAnnotations::new().read_only(true).open_world(false);
-    Tool::new(name, about).title(title).annotations(hints)
+    Tool::new(name, about).annotations(hints)
 }

@@ -104,8 +104,16 @@ impl LargeResultHarness {
             let reader = Some(tools::GET.into());
             let (show, budget, pinned, finders) = (DisclosureMode::All, 0, Vec::new(), Vec::new());
             let output_schemas = Some(options.output_schemas);
-            let disclosure =
-                Arc::new(DisclosurePolicy { show, budget, pinned, finders, reader, output_schemas });
+            let disclosure = DisclosurePolicy {
+                show,
+                budget,
+                pinned,
+                finders,
+                reader,
+                output_schemas,
+                unlisted: Vec::new(),
+            };
+            let disclosure = Arc::new(disclosure);
             let disclosure = (name == "memory").then_some(disclosure);
             (HandlerEntry { overrides, disclosure, ..HandlerEntry::new(name, backend, limits) }, catalog)
         });

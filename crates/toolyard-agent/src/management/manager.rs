@@ -81,20 +81,21 @@ pub struct RegisteredServer {
 pub enum RegistrationError {
     /// The operator allows no servers.
     #[error(
-        "no server may be added at run time: the operator allows none (`builtins.mcp.allow` of the gateway)"
+        "no server may be added at run time: the operator allows none. This line of the gateway's configuration would \
+         allow it: `{0}`"
     )]
-    NothingAllowed,
+    NothingAllowed(String),
     /// The operator does not allow the program.
-    #[error("the command '{0}' is not allowed: the operator allows others (`builtins.mcp.allow.commands`)")]
+    #[error("the command '{0}' is not allowed: the operator allows others{line}", line = allowing("commands", .0))]
     Command(String),
     /// The operator does not allow the host of the URL.
-    #[error("the host '{0}' is not allowed: the operator allows others (`builtins.mcp.allow.hosts`)")]
+    #[error("the host '{0}' is not allowed: the operator allows others{line}", line = allowing("hosts", .0))]
     Host(String),
     /// The URL points to the gateway, which would publish all of its own tools again.
     #[error("the URL is that of this gateway itself")]
     Itself,
     /// The operator does not allow the variable.
-    #[error("the variable '{0}' may not be set: the operator allows others (`builtins.mcp.allow.env`)")]
+    #[error("the variable '{0}' may not be set: the operator allows others{line}", line = allowing("env", .0))]
     Variable(String),
     /// The settings are invalid for this reason.
     #[error("{0}")]
@@ -115,8 +116,13 @@ pub enum RegistrationError {
     #[error("the server failed to start and was not added: {0}")]
     NotUp(String),
     /// The server did not answer in time.
-    #[error("the server did not answer within {} s and was not added", .0.as_secs())]
-    TooSlow(Duration),
+    #[error("the server did not answer within {} s and was not added{output}", .time.as_secs())]
+    TooSlow {
+        /// Time that it had.
+        time: Duration,
+        /// Last lines of its error output, without secrets, or nothing.
+        output: String,
+    },
     /// No server has this name.
     #[error("unknown server")]
     Unknown,
@@ -131,6 +137,15 @@ pub enum RegistrationError {
     /// The gateway is stopping.
     #[error("the gateway is stopping")]
     Stopping,
+}
+
+/// Returns the addition to a list of `builtins.mcp.allow` that would allow a value.
+fn allowing(list: &str, value: &str) -> String {
+    // A JSON string is a YAML string. Serializing a string cannot fail.
+    let value = serde_json::to_string(value).unwrap_or_default();
+    format!(
+        ". This line in `builtins.mcp.allow` of the gateway's configuration would allow it: `{list}: [{value}]`"
+    )
 }
 
 /// Shows the kind of address, without arguments and values, which may be secret.

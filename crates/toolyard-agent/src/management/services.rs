@@ -4,10 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde::Serialize;
+use toolyard_core::nearest::{did_you_mean, nearest_entries, nearest_names};
 use toolyard_core::registry::{EntryKind, RegistryEntry};
 use toolyard_core::{BackendPhase, Json, Registry};
 
 use super::args::{excerpt, server_name};
+use super::listing::{ServerFilter, ServerListing};
 use super::manager::ServerManager;
 use crate::summary::SummarySource;
 
@@ -30,23 +32,6 @@ pub(super) struct ServerDirectory<'a> {
     servers: &'a dyn ServerManager,
 }
 
-/// A server in the answer of `mcp_list_services`.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ServerListing<'a> {
-    server_name: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    display_name: Option<Arc<str>>,
-    summary: String,
-    tool_count: usize,
-    tool_names: Vec<&'a str>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    added_at_run_time: bool,
-    /// Present only if the server is not available.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    available: Option<bool>,
-}
-
 /// A tool in the answer of `mcp_get_service_details`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -67,8 +52,13 @@ impl<'a> ServerDirectory<'a> {
         self.registry.phases().iter().filter(|(name, _)| !self.servers.is_own(name))
     }
 
-    /// Returns the JSON array that lists the servers for a model.
-    pub(super) fn listing(&self, added: &[Arc<str>], summaries: &dyn SummarySource) -> String {
+    /// Returns the servers that match a filter, in the order of the manifest.
+    pub(super) fn listings(
+        &self,
+        filter: &ServerFilter,
+        added: &[Arc<str>],
+        summaries: &dyn SummarySource,
+    ) -> Vec<ServerListing<'a>> {
         let advertised = grouped(self.registry.entries(EntryKind::Tools));
         let mut away = grouped(self.registry.callable_entries(EntryKind::Tools));
         away.values_mut().for_each(|tools| sort_by_name(tools));
@@ -76,9 +66,7 @@ impl<'a> ServerDirectory<'a> {
             let tools = advertised.get(&**name).or_else(|| away.get(&**name)).cloned().unwrap_or_default();
             VisibleServer { name, phase, tools }.summary(added, summaries)
         };
-        let summaries: Vec<_> = self.phases().map(service).collect();
-        // Serializing these members cannot fail.
-        serde_json::to_string(&summaries).unwrap_or_default()
+        self.phases().map(service).filter(|server| filter.matches(server)).collect()
     }
 
     /// Returns the server of a name, ignoring case.
@@ -89,11 +77,13 @@ impl<'a> ServerDirectory<'a> {
         let requested = server_name(name);
         let Some((name, phase)) = self.phases().find(|(name, _)| **name == *requested) else {
             let names: Vec<_> = self.phases().map(|(name, _)| &**name).collect();
-            let others = match names.is_empty() {
-                true => "There are no servers.".to_owned(),
-                false => name_list("Servers", names.into_iter()),
+            let near = nearest_names(&requested, names.iter().copied());
+            let others = match (names.is_empty(), near.is_empty()) {
+                (true, _) => " There are no servers.".to_owned(),
+                (false, true) => format!(" {}", name_list("Servers", names.into_iter())),
+                (false, false) => did_you_mean(&near),
             };
-            return Err(format!("Server '{}' not found. {others}", excerpt(&requested)));
+            return Err(format!("Server '{}' not found.{others}", excerpt(&requested)));
         };
         let is_its = |entry: &&Arc<RegistryEntry>| entry.handler.name == *name;
         let mut tools: Vec<_> = self.registry.entries(EntryKind::Tools).iter().filter(is_its).collect();
@@ -123,7 +113,7 @@ fn sort_by_name(tools: &mut [&Arc<RegistryEntry>]) {
 
 impl<'a> VisibleServer<'a> {
     fn summary(&self, added: &[Arc<str>], summaries: &dyn SummarySource) -> ServerListing<'a> {
-        let names: Vec<&str> = self.tools.iter().map(|entry| &*entry.name).collect();
+        let names: Vec<&str> = self.tools.iter().map(|entry| &**entry.service_name()).collect();
         let handler = self.tools.first().map(|entry| &entry.handler);
         let summary = match handler {
             Some(handler) => summaries.of(handler, &names),
@@ -132,9 +122,9 @@ impl<'a> VisibleServer<'a> {
         ServerListing {
             server_name: self.name,
             display_name: handler.and_then(|handler| handler.display_name.clone()),
-            summary,
+            summary: Some(summary),
             tool_count: names.len(),
-            tool_names: names.into_iter().take(MAX_NAMES).collect(),
+            tool_names: Some(names.into_iter().take(MAX_NAMES).collect()),
             added_at_run_time: added.iter().any(|added| **added == **self.name),
             available: (*self.phase != BackendPhase::Ready).then_some(false),
         }
@@ -173,8 +163,21 @@ impl<'a> VisibleServer<'a> {
         };
         match *self.tools.iter().filter(fits).collect::<Vec<_>>() {
             [entry] => Ok(entry),
-            [] => Err(self.no_tool(name, self.tools.iter().map(|entry| &*entry.name))),
+            [] => Err(self.no_such_tool(name)),
             ref several => Err(self.no_tool(name, several.iter().map(|entry| &*entry.name))),
+        }
+    }
+
+    /// Returns the message about a tool that does not exist, with the most similar ones, or else with the first ones.
+    fn no_such_tool(&self, name: &str) -> String {
+        let near = nearest_entries(name, self.tools.iter().copied());
+        let near: Vec<_> = near.into_iter().map(|entry| entry.service_name()).collect();
+        match near.is_empty() {
+            true => self.no_tool(name, self.tools.iter().map(|entry| &**entry.service_name())),
+            false => {
+                let question = did_you_mean(&near);
+                format!("No tool named '{}' found on server '{}'.{question}", excerpt(name), self.name)
+            }
         }
     }
 
@@ -193,7 +196,7 @@ impl<'a> ToolDetail<'a> {
         let description = tool.and_then(|tool| tool.definition.get_str("description"));
         let schema = tool.and_then(|tool| tool.input_schema());
         Self {
-            name: &entry.name,
+            name: entry.service_name(),
             description: description.unwrap_or_default().into_owned(),
             parameters_schema: schema.map_or(r#"{"type":"object"}"#, Json::as_text).to_owned(),
         }

@@ -71,8 +71,10 @@ impl ServerManager for RecordingServers {
         self.requests.lock().unwrap().push(line);
         let answer = match &*server.name {
             "time" => Err(RegistrationError::Taken),
-            "slow" => Err(RegistrationError::TooSlow(Duration::from_secs(30))),
-            "nobody" => Err(RegistrationError::NothingAllowed),
+            "slow" => {
+                Err(RegistrationError::TooSlow { time: Duration::from_secs(30), output: String::new() })
+            }
+            "nobody" => Err(RegistrationError::NothingAllowed("builtins: {}".to_owned())),
             _ => Ok(RegisteredServer { tools: 2 }),
         };
         Box::pin(async move { answer })
@@ -94,7 +96,8 @@ fn schema(required: &str) -> Value {
 fn handler(name: &str, backend: Arc<dyn Backend>) -> HandlerEntry {
     let gate = CallGate::new(GateSize { running: 10, waiting: 0 });
     let handler = HandlerEntry::new(name, backend, CallLimits { timeout: Duration::from_secs(30), gate });
-    HandlerEntry { display_name: (name == "time").then(|| "World Clock".into()), ..handler }
+    let is_added = name == "time";
+    HandlerEntry { display_name: is_added.then(|| "World Clock".into()), is_added, ..handler }
 }
 
 /// Returns the dependencies of the tools, for a gateway without servers.
@@ -216,12 +219,17 @@ async fn list_and_details_results() {
             None,
             &[
                 (LIST, json!({})),
+                (LIST, json!({"filter": "Clock now"})),
+                (LIST, json!({"filter": "nowhere"})),
+                (LIST, json!({"cursor": "nowhere"})),
                 (DETAILS, json!({"server_name": "weather"})),
                 (DETAILS, json!({"server_name": " Weather ", "tool_name": "GETFORECAST"})),
                 (DETAILS, json!({"server_name": "empty"})),
                 (DETAILS, json!({"server_name": "weather", "tool_name": "get_forecast"})),
                 (DETAILS, json!({"server_name": "many", "tool_name": "x\ny"})),
+                (DETAILS, json!({"server_name": "time", "tool_name": "time_convert"})),
                 (DETAILS, json!({"server_name": "whether"})),
+                (DETAILS, json!({"server_name": "wether"})),
                 (DETAILS, json!({"server_name": "builtins"})),
                 (DETAILS, json!({"server_name": null})),
                 (DETAILS, json!({})),

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolyard_sdk::{Context, RegisterError, Server, Tool, ToolAnnotations, ToolCall, ToolFailure};
+use toolyard_sdk::{Context, RegisterError, Server, Tool, ToolAnnotations, ToolCall, ToolFailure, ToolReply};
 
 use super::args::{ManagementArgs, excerpt, server_name};
 use super::invoke::resolve_invocation;
+use super::listing::{self, ServerFilter};
 use super::manager::{NewServer, RegisteredServer, ServerManager};
 use super::new_server::parse_new_server;
 use super::services::ServerDirectory;
@@ -26,25 +27,22 @@ pub const UNREGISTER: &str = "mcp_unregister_server";
 pub const NAMES: [&str; 5] = [LIST, DETAILS, INVOKE, REGISTER, UNREGISTER];
 
 const ABOUT_LIST: &str = "\
-Lists the MCP servers that are connected, each with a summary and the names of its tools. Call this first when you need \
-live, personal or external data, or an action outside of this conversation, and do not know which server has it.";
+Lists the connected MCP servers, for an overview.";
 
 const ABOUT_DETAILS: &str = "\
-Returns the tools of an MCP server as JSON: name, description and parameters of each. Give tool_name where you know which \
-tool you want: with all tools the answer may be long.";
+Returns description and parameters of the tools of a server, or of one tool, which is shorter.";
 
 const ABOUT_INVOKE: &str = "\
-Calls a tool of an MCP server and returns its result. Take server_name and tool_name from mcp_list_services, and the \
-parameters from mcp_get_service_details.";
+Calls a tool of a server that mcp_list_services shows, with the parameters that mcp_get_service_details shows.";
 
 const ABOUT_REGISTER: &str = "\
-Connects another MCP server: a program that the gateway starts (command, arguments), or a server that is reached by HTTP \
-(url, type). Do this only when the user asks for it. The operator says which ones are allowed. An existing server cannot be \
-replaced.";
+Connects another MCP server, if the user asks for it and the operator allows it: a program (command, arguments), or a \
+server that is reached by HTTP (url).";
 
 const ABOUT_UNREGISTER: &str = "\
-Disconnects an MCP server that was connected with mcp_register_server. Its tools are gone then. Servers that the operator \
-configured stay.";
+Disconnects an MCP server that mcp_register_server has connected.";
+
+const NO_MATCH: &str = "No server has all of these words. Use fewer, or list all servers without `filter`.";
 
 /// Dependencies of the tools.
 #[derive(Clone)]
@@ -63,7 +61,9 @@ pub struct ServerManagement {
 pub fn add(server: Server, management: ServerManagement) -> Result<Server, RegisterError> {
     let [list, details, invoke, register, unregister] = [(); 5].map(|()| management.clone());
     server
-        .register_tool(list_tool(), async move |context: Context, _: ToolCall| list.list(&context).await)?
+        .register_tool(list_tool(), async move |context: Context, call: ToolCall| {
+            list.list(&context, &ManagementArgs::of(&call.arguments)).await
+        })?
         .register_tool(details_tool(), async move |context: Context, call: ToolCall| {
             details.details(&context, &ManagementArgs::of(&call.arguments)).await
         })?
@@ -79,9 +79,17 @@ pub fn add(server: Server, management: ServerManagement) -> Result<Server, Regis
 }
 
 impl ServerManagement {
-    async fn list(&self, context: &Context) -> Result<String, ToolFailure> {
+    async fn list(&self, context: &Context, args: &ManagementArgs) -> Result<ToolReply, ToolFailure> {
         let registry = self.servers.seen_by(context.caller()).await;
-        Ok(ServerDirectory::of(&registry, &*self.servers).listing(&self.servers.added(), &*self.summaries))
+        let words = args.text(&["filter"]);
+        let filter = ServerFilter::new(words.as_deref().unwrap_or_default());
+        let (directory, added) = (ServerDirectory::of(&registry, &*self.servers), self.servers.added());
+        let servers = directory.listings(&filter, &added, &*self.summaries);
+        let is_nothing = servers.is_empty() && words.is_some();
+        let list = listing::page(servers, args.text(&["cursor"]).as_deref()).map_err(ToolFailure::new)?;
+        // The note is a text of its own, so that the first one is the array that agents know.
+        let note = list.note.or_else(|| is_nothing.then(|| NO_MATCH.to_owned()));
+        Ok(note.into_iter().fold(ToolReply::new().text(list.array), ToolReply::text))
     }
 
     async fn details(&self, context: &Context, args: &ManagementArgs) -> Result<String, ToolFailure> {
@@ -137,14 +145,16 @@ impl ServerManagement {
 /// Builds a tool that accepts any object: the handlers report invalid arguments themselves, in words that agents know.
 fn tool(
     name: &str,
-    title: &str,
     about: &str,
-    hints: ToolAnnotations,
+    hints: impl Into<Option<ToolAnnotations>>,
     properties: &Value,
     required: &[&str],
 ) -> Tool {
-    let published = json!({"type": "object", "properties": properties, "required": required});
-    let tool = Tool::new(name, about).title(title).annotations(hints);
+    let mut published = json!({"type": "object", "properties": properties});
+    if !required.is_empty() {
+        published["required"] = json!(required);
+    }
+    let tool = Tool { annotations: hints.into(), ..Tool::new(name, about) };
     tool.input_schema(published).accepted_schema(json!({"type": "object"}))
 }
 
@@ -152,69 +162,58 @@ fn text(about: &str) -> Value {
     json!({"type": "string", "description": about})
 }
 
+fn string() -> Value {
+    json!({"type": "string"})
+}
+
 fn list_tool() -> Tool {
     let hints = ToolAnnotations::new().read_only(true).open_world(false);
-    tool(LIST, "List MCP servers", ABOUT_LIST, hints, &json!({}), &[])
+    let properties = json!({
+        "filter": text("Only servers with these words in their names, summaries or tools"),
+        "cursor": text("The next page, as the last one names it"),
+    });
+    tool(LIST, ABOUT_LIST, hints, &properties, &[])
 }
 
 fn details_tool() -> Tool {
     let hints = ToolAnnotations::new().read_only(true).open_world(false);
     let properties = json!({
-        "server_name": text("The server, as mcp_list_services names it"),
-        "tool_name": text("One of its tools; all of them if left out"),
+        "server_name": string(),
+        "tool_name": string(),
     });
-    tool(DETAILS, "Describe an MCP server", ABOUT_DETAILS, hints, &properties, &["server_name"])
+    tool(DETAILS, ABOUT_DETAILS, hints, &properties, &["server_name"])
 }
 
 fn invoke_tool() -> Tool {
     let properties = json!({
-        "server_name": text("The server, as mcp_list_services names it"),
-        "tool_name": text("The tool, as mcp_list_services and mcp_get_service_details name it"),
-        "arguments": {
-            "type": "object",
-            "description": "The tool's parameters, as an object; leave it out where the tool takes none",
-        },
+        "server_name": string(),
+        "tool_name": string(),
+        "arguments": {"type": "object", "description": "The tool's parameters"},
     });
-    let hints = ToolAnnotations::new();
-    tool(
-        INVOKE,
-        "Call a tool of an MCP server",
-        ABOUT_INVOKE,
-        hints,
-        &properties,
-        &["server_name", "tool_name"],
-    )
+    tool(INVOKE, ABOUT_INVOKE, None, &properties, &["server_name", "tool_name"])
 }
 
 fn register_tool() -> Tool {
     let properties = json!({
-        "server_name": text("Name: lower-case letters, digits and \"-\""),
-        "command": text("The program, such as \"uvx\""),
+        "server_name": text("Lower-case letters, digits and \"-\""),
+        "command": text("Such as \"uvx\""),
         "arguments": {
             "type": "array",
             "items": {"type": "string"},
-            "description": "The arguments of the program, such as [\"mcp-server-time\"]",
+            "description": "Such as [\"mcp-server-time\"]",
         },
-        "env": {
-            "type": "object",
-            "additionalProperties": {"type": "string"},
-            "description": "Variables for the program, by their names",
-        },
-        "url": text("Where a server is that is reached by HTTP, such as \"https://docs.example.com/mcp\""),
-        "type": {
-            "type": "string",
-            "enum": ["stdio", "http", "sse", "streamable-http"],
-            "description": "How it is reached; left out, it is found out",
-        },
-        "display_name": text("Its name for people"),
-        "description": text("What it is for, in a sentence"),
+        "env": {"type": "object", "additionalProperties": {"type": "string"}},
+        "url": text("Such as \"https://docs.example.com/mcp\""),
+        "type": {"type": "string", "enum": ["stdio", "http", "sse", "streamable-http"]},
+        "display_name": string(),
+        "description": text("Its purpose, in a sentence"),
     });
-    let hints = ToolAnnotations::new().read_only(false).destructive(false).open_world(true);
-    tool(REGISTER, "Connect an MCP server", ABOUT_REGISTER, hints, &properties, &["server_name"])
+    let hints = ToolAnnotations::new().destructive(false).open_world(true);
+    tool(REGISTER, ABOUT_REGISTER, hints, &properties, &["server_name"])
 }
 
 fn unregister_tool() -> Tool {
-    let hints = ToolAnnotations::new().read_only(false).destructive(true).idempotent(true).open_world(false);
-    let properties = json!({"server_name": text("The server, as mcp_list_services names it")});
-    tool(UNREGISTER, "Disconnect an MCP server", ABOUT_UNREGISTER, hints, &properties, &["server_name"])
+    let hints = ToolAnnotations::new().destructive(true).idempotent(true).open_world(false);
+    let properties = json!({"server_name": string()});
+    tool(UNREGISTER, ABOUT_UNREGISTER, hints, &properties, &["server_name"])
 }

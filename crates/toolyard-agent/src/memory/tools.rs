@@ -33,26 +33,22 @@ pub const QUERY: &str = "query_working_memory";
 pub const NAMES: [&str; 6] = [SAVE, GET, DELETE, SEARCH, LIST, QUERY];
 
 const ABOUT_SAVE: &str = "\
-Saves a text or JSON in working memory for a limited time (5 minutes by default), so that you can find it again later in \
-this session. Saving under an existing key replaces the value.";
+Saves a text or JSON for a limited time, for later in this session. An existing key is replaced.";
 
 const ABOUT_GET: &str = "\
-Returns the value of a key in working memory: one of your own notes, or a chunk of a large tool result. Keys with slashes, \
-which other tools show, work unchanged.";
+Returns a note of yours, or a chunk of a large tool result, by its key exactly as shown.";
 
-const ABOUT_DELETE: &str = "Deletes an entry of working memory before it expires by itself.";
+const ABOUT_DELETE: &str = "Deletes an entry before it expires.";
 
 const ABOUT_SEARCH: &str = "\
-Finds entries of working memory by words in their keys, values, tags and categories; at most 20, the best first, each with \
-its beginning. Without a query the newest come first.";
+Finds entries by words in keys, values, tags and categories; at most 20, the best first. Without a query, the newest.";
 
 const ABOUT_LIST: &str = "\
-Lists the entries of working memory with the time that they have left, their categories and tags, without their values.";
+Lists entries with time left, category and tags, without values.";
 
 const ABOUT_QUERY: &str = "\
-Selects a part of JSON in working memory with a JMESPath expression, such as `data[?price < `2`].id`, `length(data)` or \
-`data[0:20].{id: id, name: name}`. Works on a single entry, and on a whole large tool result: give the key of its index or \
-of any of its chunks. Use this rather than reading all chunks of a JSON result.";
+Selects a part of stored JSON by JMESPath, such as `data[?price < `2`].id`, `length(data)` or `data[0:20].{id: id}`. Use \
+this instead of reading all chunks of a large JSON result.";
 
 /// Adds the tools of a memory to a server.
 ///

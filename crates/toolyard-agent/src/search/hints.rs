@@ -5,7 +5,7 @@ use std::fmt::Write;
 use toolyard_core::Registry;
 
 use super::english;
-use super::services::{FoundService, ServiceIndex, top_services};
+use super::services::{FoundService, KnownService, ServiceIndex};
 use super::tools::SERVICES;
 
 /// Name of the prompt that returns a hint.
@@ -27,6 +27,14 @@ const MAX_SUMMARY_LENGTH: usize = 300;
 /// removed first: with them, 13 % of these messages have a hint among the 70, and 42 % among 450.
 const LEAST: f64 = 1.5;
 
+/// The same for a service whose name has a word of the message, if the message has at most so many words without stop
+/// words, and the word at least so many letters: "what is the weather in Paris" needs no second word. Measured with 40
+/// other messages that need no service: none of them has a hint among the 70, as without this rule, and 17.9 % instead
+/// of 16.7 % have one among 450; with messages of three words it would be 1 among the 70, and 19.6 %.
+const LEAST_STRONG: f64 = 0.4;
+const MAX_STRONG_WORDS: usize = 2;
+const SHORTEST_STRONG_WORD: usize = 4;
+
 /// A hint.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServiceHint {
@@ -39,21 +47,40 @@ pub struct ServiceHint {
 impl ServiceIndex {
     /// Returns the services that a message is about, as a caller sees them; `None` if none stands out.
     #[must_use]
-    pub fn hint(&self, view: &Registry, message: &str) -> Option<ServiceHint> {
+    pub async fn hint(&self, view: &Registry, message: &str) -> Option<ServiceHint> {
         if message.split_whitespace().take(FEWEST_WORDS).count() < FEWEST_WORDS {
             return None;
         }
-        let read = self.read(view);
-        let least = LEAST * of_one_word(read.len());
-        let mut fit = read.ranked(&english().content_words(message));
-        fit.retain(|(_, score)| *score >= least);
-        let services = top_services(&fit, MAX_RESULTS);
+        let (read, message) = (self.read(view), english().content_words(message));
+        let of_word = of_one_word(read.len());
+        let mut fit = read.ranked(&message);
+        let strong = strong_words(&message);
+        fit.retain(|(service, score)| {
+            *score >= LEAST * of_word || (*score >= LEAST_STRONG * of_word && is_named(service, &strong))
+        });
+        let services = self.top_services(view, &message, &fit, MAX_RESULTS).await;
         if services.is_empty() {
             return None;
         }
         let may_search = view.tool(SERVICES).is_ok();
         Some(ServiceHint { text: hint_text(&services, may_search), services })
     }
+}
+
+/// Returns the words of a message that are enough for a hint if they name a service: those of a short message.
+fn strong_words(content_words: &str) -> Vec<&str> {
+    let words: Vec<_> = content_words.split(' ').collect();
+    if words.len() > MAX_STRONG_WORDS {
+        return Vec::new();
+    }
+    words.into_iter().filter(|word| word.len() >= SHORTEST_STRONG_WORD).collect()
+}
+
+/// Returns `true` if one of these words is a word of the name of a service.
+fn is_named(service: &KnownService, words: &[&str]) -> bool {
+    let names = [Some(&*service.name), service.display_name.as_deref()];
+    let names = names.into_iter().flatten().map(|name| english().content_words(name));
+    names.into_iter().any(|name| name.split(' ').any(|word| words.contains(&word)))
 }
 
 /// Returns the score of a word that one of so many services has once, if its text is of average length.

@@ -6,16 +6,26 @@ use serde::Serialize;
 use serde_json::Value;
 use toolyard_core::RegistryEntry;
 
-/// Maximum length of a description in characters. Longer ones are cut.
+/// Maximum length of a description in characters: of a tool with its schema, and of one without. Longer ones are cut.
 const MAX_DESCRIPTION_LENGTH: usize = 500;
+const MAX_BRIEF_LENGTH: usize = 120;
 
-/// Maximum bytes of the schemas in one result. The first schema is always included.
+/// Bytes of a result that schemas may fill. The first schema is always included; without the others, each tool takes
+/// about the bytes of a brief one.
+const MAX_BYTES: usize = 3_000;
+const BRIEF_BYTES: usize = 230;
+
+/// Number of tools up to which all schemas are included, and the maximum bytes of these.
+const FEW_TOOLS: usize = 3;
 const MAX_SCHEMA_BYTES: usize = 24_000;
+
+/// Maximum length of a list of parameters in characters.
+const MAX_PARAMETERS_LENGTH: usize = 120;
 
 const NOTHING: &str = "No tool matches. Use other words: the usual name of the thing, or what is done to it.";
 
-const SHORTENED: &str = "Some have no inputSchema here, because all schemas together are too long. Search for such a tool by \
-                         its name to see what it takes.";
+const SHORTENED: &str =
+    "To see the inputSchema of a tool that has only parameters (`?`: optional), search for its name.";
 
 /// Result of a search.
 #[derive(Debug, Serialize)]
@@ -38,35 +48,87 @@ struct ToolSearchHit {
     description: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     input_schema: Option<Value>,
+    /// Names of its parameters, if the schema is left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parameters: Option<String>,
 }
 
 impl ToolSearchReply {
-    pub(super) fn of(entries: &[Arc<RegistryEntry>]) -> Self {
+    /// Returns the result for these tools, the best first. `limit` is the number of tools that were asked for.
+    pub(super) fn of(entries: &[Arc<RegistryEntry>], limit: usize) -> Self {
         let (mut bytes, mut note) = (0, entries.is_empty().then_some(NOTHING));
-        let mut tools = Vec::with_capacity(entries.len());
-        for entry in entries {
-            let definition = entry.tool.as_ref().map(|tool| &tool.definition);
-            let schema = definition.and_then(|definition| definition.get("inputSchema"));
-            bytes += schema.map_or(0, |schema| schema.as_bytes().len());
-            let fits = tools.is_empty() || bytes <= MAX_SCHEMA_BYTES;
-            if !fits {
+        let mut tools: Vec<ToolSearchHit> = Vec::with_capacity(entries.len());
+        for (entry, later) in entries.iter().zip((0..entries.len()).rev()) {
+            let whole = ToolSearchHit::whole(entry);
+            let length = whole.length(entry);
+            let fits = match limit <= FEW_TOOLS {
+                true => bytes + length <= MAX_SCHEMA_BYTES,
+                false => bytes + length + later * BRIEF_BYTES <= MAX_BYTES,
+            };
+            if fits || tools.is_empty() {
+                bytes += length;
+                tools.push(whole);
+            } else {
                 note = Some(SHORTENED);
+                bytes += BRIEF_BYTES;
+                tools.push(whole.shortened());
             }
-            let description = definition.and_then(|definition| definition.get_str("description"));
-            tools.push(ToolSearchHit {
-                name: entry.name.clone(),
-                server: entry.handler.name.clone(),
-                description: description.map(|text| shortened(&text)),
-                input_schema: schema.filter(|_| fits).map(|schema| schema.to_value()),
-            });
         }
         Self { tools, note }
     }
 }
 
-fn shortened(text: &str) -> String {
+impl ToolSearchHit {
+    fn whole(entry: &RegistryEntry) -> Self {
+        let definition = entry.tool.as_ref().map(|tool| &tool.definition);
+        let description = definition.and_then(|definition| definition.get_str("description"));
+        let schema = definition.and_then(|definition| definition.get("inputSchema"));
+        Self {
+            name: entry.name.clone(),
+            server: entry.handler.name.clone(),
+            description: description.map(|text| shortened(&text, MAX_DESCRIPTION_LENGTH)),
+            input_schema: schema.map(|schema| schema.to_value()),
+            parameters: None,
+        }
+    }
+
+    /// Returns the approximate length in bytes.
+    fn length(&self, entry: &RegistryEntry) -> usize {
+        let schema = entry.tool.as_ref().and_then(|tool| tool.definition.get("inputSchema"));
+        let description = self.description.as_deref().map_or(0, str::len);
+        description + schema.map_or(0, |schema| schema.as_bytes().len()) + self.name.len() + self.server.len()
+    }
+
+    /// Leaves out the schema, and all but the beginning of the description.
+    fn shortened(self) -> Self {
+        let parameters = self.input_schema.as_ref().and_then(parameters);
+        let description = self.description.map(|text| brief(&text));
+        Self { description, parameters, input_schema: None, ..self }
+    }
+}
+
+/// Returns the names of the parameters, of which the optional ones end with `?`; `None` if there are none.
+fn parameters(schema: &Value) -> Option<String> {
+    let required = schema["required"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let name = |name: &String| {
+        let is_required = required.iter().any(|required| required == name.as_str());
+        if is_required { name.clone() } else { format!("{name}?") }
+    };
+    let mut names: Vec<_> = schema["properties"].as_object()?.keys().map(name).collect();
+    names.sort_by_key(|name| name.ends_with('?'));
+    (!names.is_empty()).then(|| shortened(&names.join(", "), MAX_PARAMETERS_LENGTH))
+}
+
+/// Returns the first sentence of a description, or its beginning.
+fn brief(text: &str) -> String {
+    let line = text.trim().lines().next().unwrap_or_default();
+    let sentence = line.split_once(". ").map_or(line, |(sentence, _)| sentence);
+    shortened(sentence, MAX_BRIEF_LENGTH)
+}
+
+fn shortened(text: &str, most: usize) -> String {
     let text = text.trim();
-    match text.char_indices().nth(MAX_DESCRIPTION_LENGTH) {
+    match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", text[..end].trim_end()),
         None => text.to_owned(),
     }

@@ -1,13 +1,16 @@
 //! Searches services and renders the results in the form that agents know.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use serde::Serialize;
 use toolyard_core::Registry;
 use toolyard_core::registry::{EntryKind, HandlerEntry};
-use toolyard_rank::{Bm25Ranker, Bm25Texts};
+use toolyard_manifest::ServiceRanker;
+use toolyard_rank::{Bm25Ranker, Bm25Texts, IndexChange, RankingWeights, ToolDocument, ToolIndex};
 
+use super::english;
+use super::tool_finder::ToolFinder;
 use crate::summary::SummarySource;
 
 /// Maximum number of results.
@@ -19,6 +22,13 @@ const MAX_QUERY_LENGTH: usize = 4096;
 const MAX_WORDS: usize = 64;
 /// Maximum number of indexed sets of services. Callers of one scope see the same set.
 const MAX_READ: usize = 8;
+
+/// Returns the words of a name that the ranker of services would read as one: `searchProducts` is one word to it.
+fn compound_words(name: &str) -> Option<String> {
+    let has_hump = |(one, other): (char, char)| one.is_lowercase() && other.is_uppercase();
+    let is_compound = name.chars().zip(name.chars().skip(1)).any(has_hump);
+    is_compound.then(|| english().content_words(name))
+}
 
 /// Kind of a service, which determines how it is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -48,12 +58,35 @@ pub struct KnownService {
 }
 
 impl KnownService {
-    /// Returns all text that is indexed.
+    /// Returns all text that is indexed. A name that is a compound is followed by its words.
     fn text(&self) -> String {
-        let words = [&*self.name, self.display_name.as_deref().unwrap_or_default(), &self.summary];
+        let display_name = self.display_name.as_deref().unwrap_or_default();
+        let words = [&*self.name, display_name, &self.summary];
         let abilities = self.abilities.iter().map(|ability| &**ability);
         let all = words.into_iter().chain(abilities).chain(self.texts.iter().map(String::as_str));
-        all.filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" ")
+        let mut text = all.filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" ");
+        let names = [&*self.name, display_name].into_iter().chain(self.abilities.iter().map(|name| &**name));
+        for split in names.filter_map(compound_words) {
+            text.push(' ');
+            text.push_str(&split);
+        }
+        text
+    }
+
+    /// Returns the document of the service for the ranking of tools.
+    fn document(&self) -> ToolDocument {
+        let parameters = self.abilities.iter().map(|name| (name.to_string(), String::new()));
+        ToolDocument {
+            key: self.name.to_string(),
+            name: self.name.to_string(),
+            title: self.display_name.as_deref().map(str::to_owned),
+            description: [self.summary.as_str()]
+                .into_iter()
+                .chain(self.texts.iter().map(String::as_str))
+                .collect::<Vec<_>>()
+                .join(" "),
+            parameters: parameters.collect(),
+        }
     }
 }
 
@@ -69,18 +102,24 @@ pub struct FoundService {
     pub summary: String,
     /// Relevance relative to that of the best result, rounded to two decimals.
     pub relevance_score: f64,
-    /// First skills of an agent.
+    /// Skills of an agent, those that fit first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_skills: Option<Vec<Arc<str>>>,
-    /// First tools of a server.
+    /// Tools of a server, those that fit first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_tools: Option<Vec<Arc<str>>>,
 }
 
 impl FoundService {
-    fn new(service: &KnownService, relevance_score: f64) -> Self {
+    /// `fitting` are the abilities that fit the query, the best first.
+    fn new(service: &KnownService, relevance_score: f64, mut fitting: Vec<Arc<str>>) -> Self {
         let KnownService { kind, name, summary, abilities, .. } = service.clone();
-        let abilities = abilities.into_iter().take(MAX_NAMED).collect();
+        for ability in abilities {
+            if fitting.len() < MAX_NAMED && !fitting.contains(&ability) {
+                fitting.push(ability);
+            }
+        }
+        let abilities = fitting;
         let (top_skills, top_tools) = match kind {
             ServiceKind::A2a => (Some(abilities), None),
             ServiceKind::Mcp => (None, Some(abilities)),
@@ -102,12 +141,17 @@ impl FoundService {
 pub(super) struct IndexedServices {
     services: Vec<KnownService>,
     texts: Bm25Texts,
+    /// Index for the ranking of tools, created on first use.
+    documents: OnceLock<ToolIndex>,
 }
+
+/// Services with their scores, the best first.
+pub(super) type RankedServices<'a> = Vec<(&'a KnownService, f64)>;
 
 impl IndexedServices {
     pub(super) fn new(services: Vec<KnownService>) -> Self {
         let texts = Bm25Texts::new(services.iter().map(KnownService::text));
-        Self { services, texts }
+        Self { services, texts, documents: OnceLock::new() }
     }
 
     /// Returns the number of services.
@@ -117,7 +161,7 @@ impl IndexedServices {
 
     /// Returns the services that match a query, with their scores, the best first. Uses only the first words of the
     /// query, because every pair of words is searched for in all texts.
-    pub(super) fn ranked(&self, query: &str) -> Vec<(&KnownService, f64)> {
+    pub(super) fn ranked(&self, query: &str) -> RankedServices<'_> {
         let scores = self.texts.scores(&Bm25Ranker::default(), &beginning(query));
         let mut ranked: Vec<_> = self.services.iter().zip(scores).filter(|(_, score)| *score > 0.0).collect();
         ranked.sort_by(|(_, one), (_, other)| other.total_cmp(one));
@@ -125,21 +169,38 @@ impl IndexedServices {
     }
 }
 
+impl IndexedServices {
+    /// Returns the services that match a query by the ranking of tools.
+    fn ranked_as_tools(&self, query: &str) -> RankedServices<'_> {
+        let documents = self.documents.get_or_init(|| {
+            let put = |service: &KnownService| IndexChange::Put {
+                server: service.name.to_string(),
+                tools: vec![service.document()],
+            };
+            ToolIndex::new(english(), RankingWeights::default()).apply(self.services.iter().map(put))
+        });
+        let by_name: HashMap<&str, &KnownService> =
+            self.services.iter().map(|service| (&*service.name, service)).collect();
+        let hits = documents.search(query, self.services.len());
+        hits.iter().filter_map(|hit| Some((*by_name.get(&*hit.key)?, f64::from(hit.score)))).collect()
+    }
+}
+
 /// Index of the services of a gateway.
 #[derive(Clone)]
 pub struct ServiceIndex {
     summaries: Arc<dyn SummarySource>,
-    /// Handler of the gateway's own tools, which is not a service.
-    own: Arc<str>,
+    /// Finder of the tools that fit. It leaves out the gateway's own tools, which are no service.
+    finder: Arc<ToolFinder>,
     /// Sets of services that were indexed last, the latest first.
     read: Arc<Mutex<VecDeque<Arc<IndexedServices>>>>,
 }
 
 impl ServiceIndex {
-    /// Returns an index of the services of registries, without the handler `own`.
+    /// Returns an index of the services of registries, without the handler that the finder leaves out.
     #[must_use]
-    pub fn new(summaries: Arc<dyn SummarySource>, own: &str) -> Self {
-        Self { summaries, own: own.into(), read: Arc::default() }
+    pub fn new(summaries: Arc<dyn SummarySource>, finder: Arc<ToolFinder>) -> Self {
+        Self { summaries, finder, read: Arc::default() }
     }
 
     /// Returns the services that a caller sees: the handlers with at least one visible tool.
@@ -147,12 +208,12 @@ impl ServiceIndex {
     pub fn of(&self, view: &Registry) -> Vec<KnownService> {
         let mut tools: BTreeMap<&str, Vec<Arc<str>>> = BTreeMap::new();
         let mut handlers: Vec<&HandlerEntry> = Vec::new();
-        for entry in view.entries(EntryKind::Tools).iter().filter(|entry| entry.handler.name != self.own) {
+        for entry in view.entries(EntryKind::Tools).iter().filter(|entry| self.finder.finds(entry)) {
             let of_handler = tools.entry(&entry.handler.name).or_default();
             if of_handler.is_empty() {
                 handlers.push(&entry.handler);
             }
-            of_handler.push(entry.name.clone());
+            of_handler.push(entry.service_name().clone());
         }
         let service = |handler: &HandlerEntry| {
             let abilities = tools.remove(&*handler.name).unwrap_or_default();
@@ -170,9 +231,32 @@ impl ServiceIndex {
     }
 
     /// Returns the best matches of a query, at most five, the best first.
-    #[must_use]
-    pub fn search(&self, view: &Registry, query: &str) -> Vec<FoundService> {
-        top_services(&self.read(view).ranked(query), MAX_RESULTS)
+    pub async fn search(&self, view: &Registry, query: &str, ranker: ServiceRanker) -> Vec<FoundService> {
+        let read = self.read(view);
+        let ranked = match ranker {
+            ServiceRanker::Bm25 => read.ranked(query),
+            ServiceRanker::Toolyard => read.ranked_as_tools(query),
+        };
+        self.top_services(view, query, &ranked, MAX_RESULTS).await
+    }
+
+    /// Returns the first results as a model reads them, with the tools that fit the query.
+    pub(super) async fn top_services(
+        &self,
+        view: &Registry,
+        query: &str,
+        ranked: &[(&KnownService, f64)],
+        most: usize,
+    ) -> Vec<FoundService> {
+        let mut fitting: HashMap<&str, Vec<Arc<str>>> =
+            ranked.iter().take(most).map(|(service, _)| (&*service.name, Vec::new())).collect();
+        if !ranked.is_empty() {
+            for entry in self.finder.search(view, query, usize::MAX).await {
+                let names = fitting.get_mut(&*entry.handler.name).filter(|names| names.len() < MAX_NAMED);
+                names.into_iter().for_each(|names| names.push(entry.service_name().clone()));
+            }
+        }
+        top_services(ranked, most, |service| fitting.remove(&*service.name).unwrap_or_default())
     }
 
     /// Returns the indexed services that a caller sees. Compares whole services, because a summary may change while the
@@ -201,10 +285,17 @@ fn beginning(query: &str) -> String {
 }
 
 /// Returns the first results as a model reads them.
-pub(super) fn top_services(ranked: &[(&KnownService, f64)], most: usize) -> Vec<FoundService> {
+pub(super) fn top_services(
+    ranked: &[(&KnownService, f64)],
+    most: usize,
+    mut fitting: impl FnMut(&KnownService) -> Vec<Arc<str>>,
+) -> Vec<FoundService> {
     let best = ranked.first().map_or(1.0, |(_, score)| *score);
     let relative = |score: f64| (score / best * 100.0).round() / 100.0;
-    ranked.iter().take(most).map(|(service, score)| FoundService::new(service, relative(*score))).collect()
+    let found = |(service, score): &(&KnownService, f64)| {
+        FoundService::new(service, relative(*score), fitting(service))
+    };
+    ranked.iter().take(most).map(found).collect()
 }
 
 /// Renders the results as JSON in the form that agents know.
@@ -222,6 +313,18 @@ pub(super) fn results_json(results: &[FoundService]) -> Result<String, serde_jso
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn compound_names_are_split() {
+        let check = |name: &str, expected: Option<&str>| {
+            assert_eq!(compound_words(name).as_deref(), expected, "{name}");
+        };
+        check("searchProducts", Some("search products"));
+        check("GitHub", Some("git hub"));
+        check("search_products", None);
+        check("github", None);
+        check("", None);
+    }
 
     #[test]
     fn long_query_is_cut() {

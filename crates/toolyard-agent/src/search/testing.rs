@@ -15,6 +15,7 @@ use toolyard_core::{
     Backend, BackendPhase, Call, CallOutput, Caller, Catalog, Gateway, Json, Object, Outcome, Registry, Tool,
     ToolError,
 };
+use toolyard_manifest::ServiceRanker;
 use toolyard_sdk::Server;
 
 use super::{CallToolBackend, ServiceIndex, ToolFinder, ToolSearch, add};
@@ -67,10 +68,9 @@ impl SearchHarness {
     pub(super) fn new(offers: &[HandlerOffer], summaries: &[(&'static str, &'static str)]) -> Self {
         let (registry, now) = watch::channel(Arc::default());
         let gateway = Arc::new(Gateway::new(now, Vec::new()));
-        let search = ToolSearch {
-            finder: Arc::new(ToolFinder::new(Arc::downgrade(&gateway), OWN)),
-            services: ServiceIndex::new(Arc::new(FixedSummaries(summaries.to_vec())), OWN),
-        };
+        let finder = Arc::new(ToolFinder::new(Arc::downgrade(&gateway), OWN));
+        let services = ServiceIndex::new(Arc::new(FixedSummaries(summaries.to_vec())), finder.clone());
+        let search = ToolSearch { finder, services, ranker: ServiceRanker::default() };
         let server = add(Server::new(OWN, "1.0.0"), search.clone()).expect("tools");
         let backend: Arc<dyn Backend> = Arc::new(CallToolBackend::new(server.into_backend(), JoinSet::new()));
         let own = handler(OWN, backend.clone());

@@ -4,6 +4,7 @@ use futures_util::future::{Either, select};
 use serde_json::{Value, json};
 use toolyard_core::registry::EntryKind;
 use toolyard_core::tokens;
+use toolyard_manifest::ServiceRanker;
 
 use super::services::{IndexedServices, results_json, top_services};
 use super::testing::{HandlerOffer, SearchHarness, sample};
@@ -90,6 +91,24 @@ async fn search_services_results() {
         (SERVICES, json!({})),
     ];
     insta::assert_snapshot!(read_all(&sample(), &["*"], &calls).await);
+}
+
+/// The tools that fit come first, whatever their order on the server.
+#[tokio::test]
+async fn top_tools_are_those_that_fit() {
+    let harness = sample();
+    let view = harness.view(&["*"]);
+    let check = async |query: &str, ranker: ServiceRanker, expected: &str| {
+        let found = harness.search.services.search(&view, query, ranker).await;
+        let [first, ..] = &found[..] else { panic!("{query} {ranker:?}") };
+        let tools = first.top_tools.clone().unwrap_or_default();
+        assert_eq!(format!("{} {}", first.id, tools[0]), expected, "{query} {ranker:?}");
+    };
+    for ranker in [ServiceRanker::Bm25, ServiceRanker::Toolyard] {
+        check("delete an event", ranker, "calendar delete_event").await;
+        check("reschedule a meeting of people", ranker, "calendar move_event").await;
+        check("list github issues", ranker, "github list_issues").await;
+    }
 }
 
 /// The call runs with the scope of the caller.
@@ -248,8 +267,9 @@ fn services_have_the_documented_form() {
         ),
         service(ServiceKind::Mcp, "bare", "", &[]),
     ];
-    let results =
-        top_services(&IndexedServices::new(services).ranked("sales workflows and leads of a bare report"), 5);
+    let services = IndexedServices::new(services);
+    let ranked = services.ranked("sales workflows and leads of a bare report");
+    let results = top_services(&ranked, 5, |_| Vec::new());
     insta::assert_snapshot!(results_json(&results).expect("JSON"));
     assert_eq!(results_json(&[]).expect("JSON"), r#"{"results": []}"#);
 }
@@ -270,53 +290,58 @@ fn services_are_indexed_once() {
     );
 }
 
-#[test]
-fn hint_names_services_that_stand_out() {
+#[tokio::test]
+async fn hint_names_services_that_stand_out() {
     let harness = sample();
     let view = harness.view(&["*"]);
-    let check = |message: &str, expected: &[&str]| {
-        let hint = harness.search.services.hint(&view, message);
+    let check = async |message: &str, expected: &[&str]| {
+        let hint = harness.search.services.hint(&view, message).await;
         let services = hint.iter().flat_map(|hint| &hint.services);
         assert_eq!(services.map(|service| &*service.id).collect::<Vec<_>>(), expected, "{message}");
     };
-    check("Please list the issues of my GitHub repositories", &["github"]);
-    check("Which meetings and events do I have today?", &["calendar"]);
-    check("What did my customer order? List the orders.", &["shop"]);
+    check("Please list the issues of my GitHub repositories", &["github"]).await;
+    check("Which meetings and events do I have today?", &["calendar"]).await;
+    check("What did my customer order? List the orders.", &["shop"]).await;
     check(
         "List the issues of my GitHub repositories, and create an event in the calendar",
         &["github", "calendar"],
-    );
+    )
+    .await;
     // No service fits these messages.
-    check("thanks, that is exactly what I wanted", &[]);
-    check("write a short poem about autumn leaves", &[]);
-    check("could you list the three primary colours", &[]);
-    check("", &[]);
-    check("   ", &[]);
+    check("thanks, that is exactly what I wanted", &[]).await;
+    check("write a short poem about autumn leaves", &[]).await;
+    check("could you list the three primary colours", &[]).await;
+    check("", &[]).await;
+    check("   ", &[]).await;
+    // One word is enough in a short message, if it names the service.
+    check("what is on my calendar today", &["calendar"]).await;
+    check("what is on at the shop", &["shop"]).await;
+    check("write a poem, with a calendar of all the months of the year", &[]).await;
     // These messages are too short.
-    check("GitHub issues", &[]);
-    check("github", &[]);
+    check("GitHub issues", &[]).await;
+    check("github", &[]).await;
 }
 
-#[test]
-fn hint_text() {
+#[tokio::test]
+async fn hint_text() {
     let harness = sample();
-    let hint = |scope: &[&str], message: &str| {
-        let hint = harness.search.services.hint(&harness.view(scope), message);
+    let hint = async |scope: &[&str], message: &str| {
+        let hint = harness.search.services.hint(&harness.view(scope), message).await;
         hint.map_or_else(|| "nothing".to_owned(), |hint| hint.text)
     };
     let message = "List the issues of my GitHub repositories, and create an event in the calendar";
-    insta::assert_snapshot!(hint(&["*"], message), @"
+    insta::assert_snapshot!(hint(&["*"], message).await, @"
     Potentially relevant services for this request (call search_known_services for full search):
-    - github (mcp): Repositories and their issues on GitHub, top tools: create_issue, list_issues
-    - calendar (mcp): Meetings and events of people: creates, moves and deletes them, top tools: create_event, list_events, move_event
+    - github (mcp): Repositories and their issues on GitHub, top tools: list_issues, create_issue
+    - calendar (mcp): Meetings and events of people: creates, moves and deletes them, top tools: create_event, list_events, delete_event
     ");
     // A caller that cannot use the search tool is not line about it.
-    insta::assert_snapshot!(hint(&["github/*", "shop/*"], message), @"
+    insta::assert_snapshot!(hint(&["github/*", "shop/*"], message).await, @"
     Potentially relevant services for this request:
-    - github (mcp): Repositories and their issues on GitHub, top tools: create_issue, list_issues
+    - github (mcp): Repositories and their issues on GitHub, top tools: list_issues, create_issue
     ");
-    assert_eq!(hint(&["shop/*"], message), "nothing");
-    assert!(hint(&["*"], &message.repeat(10_000)).lines().count() == 3);
+    assert_eq!(hint(&["shop/*"], message).await, "nothing");
+    assert!(hint(&["*"], &message.repeat(10_000)).await.lines().count() == 3);
     let view = harness.view(&["*"]);
     assert!(view.entries(EntryKind::Tools).iter().any(|entry| &*entry.name == SERVICES));
 }
@@ -339,7 +364,11 @@ async fn reply_length_is_limited() {
         .map(|tool| tool.get("inputSchema").is_some())
         .collect();
     assert_eq!(has_schema, [true, false, false]);
-    assert!(answer["note"].as_str().is_some_and(|note| note.contains("by its name")), "{}", answer["note"]);
+    assert!(
+        answer["note"].as_str().is_some_and(|note| note.contains("search for its name")),
+        "{}",
+        answer["note"]
+    );
     assert_eq!(answer["tools"][0]["description"].as_str().map(|text| text.chars().count()), Some(501));
     let text = harness.read(&["*"], SEARCH, json!({"query": "paint_wall_c", "limit": 1})).await;
     let answer: Value = serde_json::from_str(&text).expect("JSON");

@@ -6,6 +6,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use toolyard_core::Registry;
+use toolyard_core::nearest::did_you_mean;
+use toolyard_manifest::ServiceRanker;
 use toolyard_sdk::{
     Context, Prompt, RegisterError, Server, Tool, ToolAnnotations, ToolCall, ToolFailure, ToolReply,
 };
@@ -27,14 +29,14 @@ pub const SERVICES: &str = "search_known_services";
 pub const NAMES: [&str; 3] = [SEARCH, CALL, SERVICES];
 
 const ABOUT_SEARCH: &str = "\
-Finds tools that are not on your list, the best first, with what they take. Say what is to be done and with what, in a few \
-keywords or one sentence; the name of a tool finds it. Call what is found with call_tool.";
+Finds tools that are not on your list, the best first, with their parameters. Say what is to be done and with what, in a \
+few keywords; a tool's name finds it. Call what is found with call_tool.";
 
 const ABOUT_CALL: &str = "Calls a tool that search_tools has found.";
 
 const ABOUT_SERVICES: &str = "\
-Finds which services (MCP servers, or other agents) a task belongs to. Returns at most 5, the best first, each with a summary \
-and its first tools.";
+Finds the services (MCP servers, or other agents) that a task belongs to: at most 5, the best first, each with a summary \
+and the tools that fit. To find tools, use search_tools.";
 
 const ABOUT_PROMPT: &str =
     "Names the services that a message seems to be about, for a host that tells its model so.";
@@ -50,16 +52,16 @@ const MAX_NAME_LENGTH: usize = 128;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct SearchToolsArgs {
-    /// Task of the tool, such as "create calendar event"
+    /// Such as "create calendar event"
     query: String,
-    /// Number of tools to return; 10 if left out, 50 at most
+    /// 10 by default, 50 at most
     #[serde(default)]
     limit: Option<f64>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct SearchServicesArgs {
-    /// Keywords describing the task, such as "reschedule meeting"
+    /// Keywords of the task, such as "reschedule meeting"
     query: String,
 }
 
@@ -76,6 +78,8 @@ pub struct ToolSearch {
     pub finder: Arc<ToolFinder>,
     /// Index of services.
     pub services: ServiceIndex,
+    /// Ranker of services.
+    pub ranker: ServiceRanker,
 }
 
 /// Adds the tools and the prompt to a server. [`CallToolBackend`](super::CallToolBackend) must wrap its backend.
@@ -86,19 +90,21 @@ pub fn add(server: Server, search: ToolSearch) -> Result<Server, RegisterError> 
     let [finding, calling, asking, hinting] = [(); 4].map(|()| search.clone());
     server
         .register_tool(
-            read_only(SEARCH, "Search tools", ABOUT_SEARCH),
+            read_only(SEARCH, ABOUT_SEARCH),
             async move |context: Context, args: SearchToolsArgs| finding.tools(&context, args).await,
         )?
         .register_tool(call_tool(), async move |context: Context, call: ToolCall| {
             Err::<ToolReply, _>(calling.refusal(&context, &call).await)
         })?
         .register_tool(
-            read_only(SERVICES, "Search services", ABOUT_SERVICES),
-            async move |context: Context, args: SearchServicesArgs| asking.services(&context, &args.query),
+            read_only(SERVICES, ABOUT_SERVICES),
+            async move |context: Context, args: SearchServicesArgs| {
+                asking.services(&context, &args.query).await
+            },
         )?
         .register_prompt(
             Prompt::new(PROMPT, ABOUT_PROMPT).title("Service hints"),
-            async move |context: Context, args: ServiceHintArgs| hinting.hint(&context, &args.message),
+            async move |context: Context, args: ServiceHintArgs| hinting.hint(&context, &args.message).await,
         )
 }
 
@@ -118,16 +124,17 @@ impl ToolSearch {
             entries.insert(0, named.clone());
             entries.truncate(limit);
         }
-        ToolReply::new().structured(&ToolSearchReply::of(&entries))
+        ToolReply::new().structured(&ToolSearchReply::of(&entries, limit))
     }
 
-    fn services(&self, context: &Context, query: &str) -> Result<String, ToolFailure> {
-        let services = self.services.search(&self.view(context), required_query(query)?);
+    async fn services(&self, context: &Context, query: &str) -> Result<String, ToolFailure> {
+        let (query, view) = (required_query(query)?, self.view(context));
+        let services = self.services.search(&view, query, self.ranker).await;
         Ok(services::results_json(&services)?)
     }
 
-    fn hint(&self, context: &Context, message: &str) -> String {
-        let hint = self.services.hint(&self.view(context), message);
+    async fn hint(&self, context: &Context, message: &str) -> String {
+        let hint = self.services.hint(&self.view(context), message).await;
         hint.map_or_else(|| NO_HINT.to_owned(), |hint| hint.text)
     }
 
@@ -155,12 +162,7 @@ impl ToolSearch {
 
 fn unknown(name: &str, near: &[Arc<str>]) -> String {
     let excerpt: String = name.chars().filter(|c| !c.is_control()).take(MAX_NAME_LENGTH).collect();
-    let quoted: Vec<_> = near.iter().map(|name| format!("`{name}`")).collect();
-    let suggestion = match quoted.as_slice() {
-        [] => String::new(),
-        [one] => format!(" Did you mean {one}?"),
-        [others @ .., last] => format!(" Did you mean {} or {last}?", others.join(", ")),
-    };
+    let suggestion = did_you_mean(near);
     format!("There is no tool `{excerpt}`.{suggestion} Take a name exactly as {SEARCH} shows it.")
 }
 
@@ -173,9 +175,9 @@ fn required_query(query: &str) -> Result<&str, ToolFailure> {
     }
 }
 
-fn read_only(name: &str, title: &str, about: &str) -> Tool {
+fn read_only(name: &str, about: &str) -> Tool {
     let hints = ToolAnnotations::new().read_only(true).open_world(false);
-    Tool::new(name, about).title(title).annotations(hints)
+    Tool::new(name, about).annotations(hints)
 }
 
 /// Builds a tool that accepts any object: it reports invalid arguments itself and suggests similar tools.
@@ -183,13 +185,10 @@ fn call_tool() -> Tool {
     let schema = json!({
         "type": "object",
         "properties": {
-            "name": {"type": "string", "description": "Its name, exactly as it was found"},
-            "arguments": {"type": "object", "description": "What it takes, as its inputSchema says"},
+            "name": {"type": "string", "description": "Exactly as it was found"},
+            "arguments": {"type": "object", "description": "As its inputSchema says"},
         },
         "required": ["name"],
     });
-    Tool::new(CALL, ABOUT_CALL)
-        .title("Call a tool")
-        .input_schema(schema)
-        .accepted_schema(json!({"type": "object"}))
+    Tool::new(CALL, ABOUT_CALL).input_schema(schema).accepted_schema(json!({"type": "object"}))
 }

@@ -25,15 +25,15 @@ pub const DELETE: &str = "delete_skill";
 pub const NAMES: [&str; 4] = [SAVE, GET, LIST, DELETE];
 
 const ABOUT_SAVE: &str = "\
-Keeps instructions for a kind of task under a name, so that you can follow them in later sessions. Saving under a name again \
-replaces what was there. Write Markdown: a heading, when to use it, and numbered steps.";
+Keeps instructions for a kind of task for later sessions, as Markdown: a heading, when to use it, numbered steps. An \
+existing name is replaced.";
 
 const ABOUT_GET: &str = "\
-Returns the instructions of a skill, so that you can follow them. Call this when list_skills shows one that fits the task.";
+Returns the instructions of a skill, to follow them.";
 
-const ABOUT_LIST: &str = "Lists the skills that are kept, each with what it is for.";
+const ABOUT_LIST: &str = "Lists the skills that you have saved, each with its purpose.";
 
-const ABOUT_DELETE: &str = "Deletes a skill that is wrong or no longer needed.";
+const ABOUT_DELETE: &str = "Deletes a skill.";
 
 /// Maximum number of related skills.
 const MAX_SEE_ALSO: usize = 10;
@@ -42,21 +42,21 @@ const DAY: u64 = 24 * 60 * 60 * 1000;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct SaveSkillArgs {
-    /// Name: letters, digits, "-" and "_", with "/" between parts, such as "plan-meeting" or "research/summarize"
+    /// Such as "plan-meeting" or "research/summarize"
     name: String,
-    /// The whole instructions, as Markdown
+    /// The whole Markdown
     content: String,
-    /// Purpose, in 15 words at most; its first heading or sentence if left out
+    /// Purpose, in 15 words at most
     #[serde(default)]
     summary: Option<String>,
-    /// Names of skills that go with it, separated by commas, or as a list; if left out, those that it had
+    /// Related skills, separated by commas, or a list
     #[serde(default)]
     see_also: TagList,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct SkillNameArgs {
-    /// The name of the skill as list_skills shows it
+    /// As list_skills shows it
     name: String,
 }
 
@@ -70,13 +70,10 @@ pub fn add(server: Server, skills: SkillStore) -> Result<Server, RegisterError> 
         .register_tool(save_tool(), async move |context: Context, args: SaveSkillArgs| {
             save_skill(&save, &owner(&context), args).await
         })?
-        .register_tool(
-            read_only(GET, "Get a skill", ABOUT_GET),
-            async move |context: Context, args: SkillNameArgs| {
-                get_skill(&get, &owner(&context), &args.name).await
-            },
-        )?
-        .register_tool(read_only(LIST, "List skills", ABOUT_LIST), async move |context: Context| {
+        .register_tool(read_only(GET, ABOUT_GET), async move |context: Context, args: SkillNameArgs| {
+            get_skill(&get, &owner(&context), &args.name).await
+        })?
+        .register_tool(read_only(LIST, ABOUT_LIST), async move |context: Context| {
             list_skills(&list, &owner(&context)).await
         })?
         .register_tool(delete_tool(), async move |context: Context, args: SkillNameArgs| {
@@ -159,15 +156,15 @@ fn see_also(names: TagList) -> Result<Option<Vec<String>>, SkillError> {
 
 fn save_tool() -> Tool {
     let hints = ToolAnnotations::new().read_only(false).destructive(false).idempotent(true).open_world(false);
-    Tool::new(SAVE, ABOUT_SAVE).title("Save a skill").annotations(hints)
+    Tool::new(SAVE, ABOUT_SAVE).annotations(hints)
 }
 
 fn delete_tool() -> Tool {
     let hints = ToolAnnotations::new().read_only(false).destructive(true).idempotent(true).open_world(false);
-    Tool::new(DELETE, ABOUT_DELETE).title("Delete a skill").annotations(hints)
+    Tool::new(DELETE, ABOUT_DELETE).annotations(hints)
 }
 
-fn read_only(name: &str, title: &str, about: &str) -> Tool {
+fn read_only(name: &str, about: &str) -> Tool {
     let hints = ToolAnnotations::new().read_only(true).open_world(false);
-    Tool::new(name, about).title(title).annotations(hints)
+    Tool::new(name, about).annotations(hints)
 }

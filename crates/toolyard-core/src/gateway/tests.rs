@@ -188,7 +188,7 @@ async fn pinned_and_default_arguments_reach_the_backend() {
     InvalidArguments: Invalid arguments: Additional properties are not allowed ('a' was unexpected)
     InvalidArguments: Invalid arguments: /c: value is not of type "integer"
     InvalidArguments: Invalid arguments: /c: value is not of type "integer"
-    ToolNotFound: Unknown tool: t
+    ToolNotFound: Unknown tool: t. Did you mean `u`?
     "#);
 }
 

@@ -24,6 +24,8 @@ pub struct DisclosurePolicy {
     /// Treatment of the output schemas of tools without one of
     /// [their own](crate::overrides::ChunkingPolicy::structured). `None`: results of any length pass.
     pub output_schemas: Option<OutputSchemaMode>,
+    /// Own names of tools that are never advertised, because this deployment has no use for them. They can be called.
+    pub unlisted: Vec<Arc<str>>,
 }
 
 /// Modes of advertising tools.
@@ -66,20 +68,25 @@ impl Registry {
         self.advertised_objects.get_or_init(wrapped).as_ref().unwrap_or(advertised)
     }
 
-    /// Returns all tools as models see them: their output schemas allow references to large results, or are withdrawn.
+    /// Returns all tools as models see them: without the [unlisted](DisclosurePolicy::unlisted) ones, and with output
+    /// schemas that allow references to large results, or without these schemas.
     #[must_use]
     pub fn tools_for_models(&self) -> &EncodedListing {
         let all = &self.part(EntryKind::Tools).listing;
-        let Some((_, policy)) = &self.discloses else { return all };
-        let Some(default) = policy.output_schemas else { return all };
+        let Some((handler, policy)) = &self.discloses else { return all };
         let changed = || {
-            all.with_output_schemas(|entry, schema| match entry.chunking.output_schemas(default) {
-                OutputSchemaMode::Extend => {
-                    extend_schema(schema).map_or(SchemaChange::Keep, SchemaChange::Replace)
-                }
-                OutputSchemaMode::Withdraw => SchemaChange::Remove,
-                OutputSchemaMode::Keep => SchemaChange::Keep,
-            })
+            let usable = usable(all, handler, &policy.unlisted);
+            let Some(default) = policy.output_schemas else { return usable };
+            let listing = usable.as_ref().unwrap_or(all);
+            let extended =
+                listing.with_output_schemas(|entry, schema| match entry.chunking.output_schemas(default) {
+                    OutputSchemaMode::Extend => {
+                        extend_schema(schema).map_or(SchemaChange::Keep, SchemaChange::Replace)
+                    }
+                    OutputSchemaMode::Withdraw => SchemaChange::Remove,
+                    OutputSchemaMode::Keep => SchemaChange::Keep,
+                });
+            extended.or(usable)
         };
         self.tools_for_models.get_or_init(changed).as_ref().unwrap_or(all)
     }
@@ -131,6 +138,13 @@ impl Registry {
     }
 }
 
+/// Returns the tools without the unlisted ones of a handler; `None` if there are none of these.
+fn usable(all: &EncodedListing, handler: &Arc<str>, unlisted: &[Arc<str>]) -> Option<EncodedListing> {
+    let is_unlisted = |entry: &RegistryEntry| entry.handler.name == *handler && unlisted.contains(&entry.own);
+    let has_some = !unlisted.is_empty() && all.entries().iter().any(|entry| is_unlisted(entry));
+    has_some.then(|| all.only(|entry| !is_unlisted(entry)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -162,9 +176,10 @@ mod tests {
             finders: ["find".into(), "call".into()].into(),
             reader: Some("remember".into()),
             output_schemas: None,
+            unlisted: vec!["retired".into()],
         };
         let parts = [
-            part("own", &["find", "call", "remember"], Some(disclosure)),
+            part("own", &["find", "call", "remember", "retired"], Some(disclosure)),
             part("one", &["get_a", "set_a"], None),
             part("two", &["get_b", "set_b"], None),
         ];
@@ -241,6 +256,7 @@ mod tests {
             finders: Vec::new(),
             reader: Some("remember".into()),
             output_schemas,
+            unlisted: Vec::new(),
         };
         let parts = [part("own", &["remember"], Some(disclosure)), (one, catalog)];
         Registry::assemble(&parts, &mut NameRegistry::default())
@@ -315,6 +331,7 @@ mod tests {
     fn every_mode_has_a_preview() {
         let registry = registry(DisclosureMode::All, 20);
         assert!(registry.fewer(DisclosureMode::All).is_none());
+        assert_eq!(names(registry.tools_for_models()), "find call remember get_a set_a get_b set_b");
         assert!(registry.fewer(DisclosureMode::Auto).is_some());
         assert_eq!(
             registry.fewer(DisclosureMode::Search).as_ref().map(names).as_deref(),

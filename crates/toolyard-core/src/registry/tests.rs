@@ -534,6 +534,7 @@ fn own_tools_are_always_advertised() {
         finders: vec!["find".into()],
         reader: None,
         output_schemas: None,
+        unlisted: Vec::new(),
     };
     let finder = handler("finder", Overrides::default());
     let finder = HandlerEntry { disclosure: Some(Arc::new(disclosure)), ..finder };

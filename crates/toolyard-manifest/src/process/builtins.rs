@@ -21,7 +21,7 @@ pub use self::{
     memory::{MemorySettings, QuerySettings, SharedMemory},
     results::ResultSettings,
     scripts::{PodSettings, ScriptRunner, ScriptSettings},
-    search::{SearchSettings, ToolDisclosure},
+    search::{SearchSettings, ServiceRanker, ToolDisclosure},
     skills::SkillSettings,
 };
 

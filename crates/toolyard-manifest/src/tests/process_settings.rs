@@ -36,7 +36,7 @@ builtins:
   results: {enabled: true, threshold: 1, leastChunk: 2, mostChunks: 3, ttl: 4s, storeTime: 5s, models: {gpt-5: {threshold: 6}}}
   guides: {enabled: false}
   skills: {enabled: true, skills: 1, bytes: 2KiB, contentBytes: 1KiB}
-  search: {enabled: true, disclosure: search, budget: 1, pinned: [a, 'b/c*']}
+  search: {enabled: true, disclosure: search, budget: 1, pinned: [a, 'b/c*'], ranker: toolyard}
   mcp: {enabled: true, allow: {commands: [uvx], hosts: ['*.example.com', 'localhost:3000'], env: [TOKEN]}, servers: 1}
 llm: {baseURL: 'https://llm.example/v1', model: small, apiKey: k, timeout: 1s}
 limits:
@@ -284,6 +284,7 @@ fn process_with_every_setting() {
                                 name: "c*",
                             },
                         ],
+                        ranker: Toolyard,
                     },
                 ),
                 mcp: Some(

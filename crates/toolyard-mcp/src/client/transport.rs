@@ -7,7 +7,7 @@ pub(super) mod function;
 mod inbox;
 mod session_errors;
 pub(super) mod sse;
-mod stderr_log;
+pub(super) mod stderr_log;
 pub(super) mod stdio;
 mod stream_flush;
 pub(super) mod streamable_http;

@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
-use toolyard_core::{CacheHint, CacheScope, Json, Object};
+use toolyard_core::{CacheHint, CacheScope, Caller, Json, Object};
 
-use super::{McpAnswer, OfferedFeatures, ServerInfo, TaskOffer};
+use super::{InstructionSource, McpAnswer, OfferedFeatures, ServerInfo, TaskOffer};
 use crate::wire::{ProtocolRevision, RpcError, meta};
 
 /// Serialized parts of results that never change.
@@ -17,6 +17,9 @@ pub(super) struct ServerDescription {
     /// The same, for lists that differ between callers.
     private_suffix: ListSuffix,
     discovery: Bytes,
+    cache: CacheHint,
+    /// Instructions of each caller, if they differ.
+    of_callers: Option<InstructionSource>,
 }
 
 /// The members after a list of the modern era, up to the end of the result.
@@ -30,14 +33,27 @@ struct ListSuffix {
 const MAX_CAPABILITIES_BYTES: usize = 64 * 1024;
 
 impl ServerDescription {
-    pub(super) fn new(info: &ServerInfo, offers: OfferedFeatures, cache: CacheHint) -> Self {
+    pub(super) fn new(
+        info: &ServerInfo,
+        offers: OfferedFeatures,
+        cache: CacheHint,
+        of_callers: Option<InstructionSource>,
+    ) -> Self {
         let instructions = info.instructions.as_deref().map(Json::string);
         let info = info_json(info);
         let suffix = ListSuffix::new(&info, cache);
         let private_suffix = ListSuffix::new(&info, CacheHint { scope: CacheScope::Private, ..cache });
-        // The gateway generates the result itself; it is the same for all callers.
+        // The gateway generates the result itself; it is the same for all callers, except for their instructions.
         let discovery = discovery(offers, &instructions, cache_members(&info, cache));
-        Self { info, instructions, offers, suffix, private_suffix, discovery }
+        Self { info, instructions, offers, suffix, private_suffix, discovery, cache, of_callers }
+    }
+
+    /// Returns the instructions for the model of a caller.
+    fn instructions_of(&self, caller: &Caller) -> Option<Json> {
+        match &self.of_callers {
+            Some(InstructionSource(of)) => of(caller).as_deref().map(Json::string),
+            None => self.instructions.clone(),
+        }
     }
 
     /// Returns the end of a list result of the modern era. `said` is the combined cache hint of the parts of the list;
@@ -51,12 +67,18 @@ impl ServerDescription {
     }
 
     /// Returns the result of `server/discover`.
-    pub(super) fn discover_result(&self) -> Vec<Bytes> {
-        vec![self.discovery.clone()]
+    pub(super) fn discover_result(&self, caller: &Caller) -> Vec<Bytes> {
+        if self.of_callers.is_none() {
+            return vec![self.discovery.clone()];
+        }
+        // Keys may differ in the tools that the instructions name.
+        let scope = if caller.grant.is_some() { CacheScope::Private } else { self.cache.scope };
+        let members = cache_members(&self.info, CacheHint { scope, ..self.cache });
+        vec![discovery(self.offers, &self.instructions_of(caller), members)]
     }
 
     /// Returns the result of `initialize`.
-    pub(super) fn initialize_result(&self, params: &Object) -> McpAnswer {
+    pub(super) fn initialize_result(&self, params: &Object, caller: &Caller) -> McpAnswer {
         let Some(requested) = params.get_str("protocolVersion") else {
             return Err(RpcError::invalid_params("`params.protocolVersion` is not a string"));
         };
@@ -71,7 +93,7 @@ impl ServerDescription {
             .with("protocolVersion", Json::string(ProtocolRevision::negotiate(&requested).as_str()))
             .with("capabilities", legacy_capabilities(self.offers))
             .with("serverInfo", self.info.clone());
-        Ok(vec![with_instructions(result, &self.instructions).to_json().bytes()])
+        Ok(vec![with_instructions(result, &self.instructions_of(caller)).to_json().bytes()])
     }
 }
 

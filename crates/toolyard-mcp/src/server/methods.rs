@@ -69,7 +69,7 @@ impl McpFrontend {
             }
             (method::DISCOVER, ProtocolEra::Modern) => {
                 admit(&context.caller)?;
-                Ok(self.description.discover_result())
+                Ok(self.description.discover_result(&context.caller))
             }
             (method::PING, ProtocolEra::Legacy) => Ok(empty_result()),
             (method, _) => Err(RpcError::method_not_found(method)),

@@ -71,6 +71,7 @@ impl Function {
     pub(crate) fn serve(self: &Arc<Self>) -> McpBackend {
         let options = ClientOptions {
             dropped_notices: Arc::default(),
+            error_lines: Default::default(),
             name: "gateway".into(),
             version: "1".into(),
             max_message_bytes: 100_000,

@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use http::Uri;
 use http::uri::Authority;
+use serde_json::json;
 use toolyard_agent::management::RegistrationError;
 use toolyard_manifest::{AllowedServers, HandlerConfig, HandlerKind, McpTransport};
 
@@ -43,6 +44,27 @@ pub(super) fn check(
             }
         }
     }
+}
+
+/// Returns the error of a gateway that allows no servers, with the line of configuration that would allow this one.
+pub(super) fn nothing_allowed(handler: &HandlerConfig) -> RegistrationError {
+    let list = |values: &[&str]| json!(values).to_string();
+    let transport = match &handler.kind {
+        HandlerKind::Mcp(mcp) => Some(&mcp.transport),
+        _ => None,
+    };
+    let allow = match transport {
+        Some(McpTransport::Stdio { command, env, .. }) => {
+            let names: Vec<_> = env.iter().map(|(name, _)| name).collect();
+            let env = if names.is_empty() { String::new() } else { format!(", env: {}", list(&names)) };
+            format!("commands: {}{env}", list(&[command]))
+        }
+        Some(McpTransport::Http(http)) => {
+            format!("hosts: {}", list(&[http.endpoint.uri().host().unwrap_or_default()]))
+        }
+        None => String::new(),
+    };
+    RegistrationError::NothingAllowed(format!("builtins: {{mcp: {{allow: {{{allow}}}}}}}"))
 }
 
 /// True if a URL matches a host pattern: `example.com`, `example.com:8443`, or `*.example.com` for all its subdomains,

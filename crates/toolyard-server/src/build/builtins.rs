@@ -10,7 +10,7 @@ use toolyard_agent::large::{self, LargeSettings};
 use toolyard_agent::management::{self, InvokeToolBackend, ServerManagement, ServerManager};
 use toolyard_agent::memory::{self, SessionHandleSettings, WorkingMemory};
 use toolyard_agent::scripts;
-use toolyard_agent::search::ServiceIndex;
+use toolyard_agent::search::{ServiceIndex, ToolFinder};
 use toolyard_agent::skills::{self, SkillStore};
 use toolyard_agent::summary::SummarySource;
 use toolyard_core::store::Store;
@@ -40,6 +40,8 @@ pub struct BuiltinDeps {
     pub statuses: watch::Receiver<Arc<[HandlerStatus]>>,
     /// Commands to the fleet.
     pub commands: mpsc::WeakSender<FleetCommand>,
+    /// Index of all tools.
+    pub finder: Arc<ToolFinder>,
     /// Index of what the handlers offer, for search and hints.
     pub services: ServiceIndex,
     /// The servers added at run time.
@@ -71,8 +73,9 @@ impl BuiltinDeps {
         let allowed = process.builtins.as_ref().and_then(|builtins| builtins.mcp.clone());
         let added = Arc::new(AddedServers::new(server_deps, allowed, process.timeouts.connect));
         let summaries = Arc::<ServerSummaries>::default();
-        let services = ServiceIndex::new(summaries.clone(), HandlerConfig::BUILTINS);
-        Self { gateway, store, memory_layers, statuses, commands, services, added, summaries }
+        let finder = Arc::new(ToolFinder::new(gateway.clone(), HandlerConfig::BUILTINS));
+        let services = ServiceIndex::new(summaries.clone(), finder.clone());
+        Self { gateway, store, memory_layers, statuses, commands, finder, services, added, summaries }
     }
 
     fn servers(&self) -> Arc<dyn ServerManager> {
@@ -86,8 +89,8 @@ impl BuiltinDeps {
 
 impl HandlerBuilder {
     pub(super) fn builtins(&self, builtins: &BuiltinSettings) -> Arc<dyn Backend> {
-        let search_tools =
-            self.builtin_deps.as_ref().filter(|_| builtins.search.is_some()).map(SearchTools::new);
+        let search_tools = self.builtin_deps.as_ref().zip(builtins.search.as_ref());
+        let search_tools = search_tools.map(|(deps, settings)| SearchTools::new(deps, settings));
         match self.server(builtins, search_tools.as_ref()) {
             Ok(server) => {
                 let backend = server.into_backend();
@@ -117,7 +120,7 @@ impl HandlerBuilder {
         builtins: &BuiltinSettings,
         search_tools: Option<&SearchTools>,
     ) -> Result<Server, RegisterError> {
-        let mut server = Server::new("toolyard", env!("CARGO_PKG_VERSION"));
+        let mut server = Server::new("toolyard", env!("CARGO_PKG_VERSION")).omit_schema_dialect();
         if let (Some(scripts), Some(hosting)) = (&builtins.scripts, &self.hosting) {
             server = scripts::add(server, hosting.runner(scripts))?;
         }

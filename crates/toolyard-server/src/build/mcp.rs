@@ -98,6 +98,7 @@ impl HandlerBuilder {
         let ProcessSettings { limits, timeouts, .. } = &self.process;
         ClientOptions {
             dropped_notices: Arc::default(),
+            error_lines: Default::default(),
             name: "toolyard".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             max_message_bytes: limits.response_bytes,

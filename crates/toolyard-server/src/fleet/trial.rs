@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use toolyard_core::{BackendPhase, Catalog};
 use toolyard_manifest as manifest;
 
-use super::{ServingHandler, redacted};
+use super::{ServingHandler, error_output, redacted};
 
 /// A server to try.
 pub struct ServerTrial {
@@ -33,9 +33,31 @@ pub struct TriedServer {
 #[derive(Debug, PartialEq, Eq)]
 pub enum TrialError {
     /// It did not answer in time.
-    TooSlow,
-    /// It failed for this reason, which contains no secrets.
-    Failed(String),
+    TooSlow {
+        /// Last lines of its error output, without secrets, or nothing.
+        output: String,
+    },
+    /// It failed.
+    Failed {
+        /// The reason, which contains no secrets.
+        reason: String,
+        /// As above.
+        output: String,
+    },
+}
+
+impl TrialError {
+    /// Returns the error of a server without error output.
+    pub(super) const fn failed(reason: String) -> Self {
+        Self::Failed { reason, output: String::new() }
+    }
+
+    fn with_output(self, shown: String) -> Self {
+        match self {
+            Self::TooSlow { .. } => Self::TooSlow { output: shown },
+            Self::Failed { reason, .. } => Self::Failed { reason, output: shown },
+        }
+    }
 }
 
 /// Servers on trial, or up and not yet in the fleet.
@@ -70,6 +92,7 @@ impl RunningTrials {
     pub(super) fn begin(&mut self, serving: ServingHandler, trial: ServerTrial) {
         let ServerTrial { declared, time, mut done } = trial;
         let (catalog, secrets) = (serving.catalog.clone(), serving.handler.secrets.clone());
+        let (backend, given) = (serving.handler.backend.clone(), error_output::given_values(&declared));
         let slot = TrialSlot(Arc::new(Mutex::new(Some(serving))));
         self.slots.retain(|(_, slot)| !slot.is_empty());
         self.slots.push((declared, slot.clone()));
@@ -86,7 +109,10 @@ impl RunningTrials {
                     let _dropped = if is_received { guard_dropped.await } else { Ok(()) };
                     None
                 }
-                Err(why) => Some((done, why)),
+                Err(why) => {
+                    let output = error_output::shown(&backend.error_output(), &secrets, &given);
+                    Some((done, why.with_output(output)))
+                }
             };
             slot.stop().await;
             if let Some((done, why)) = failure {
@@ -123,11 +149,12 @@ async fn outcome(
     redacted: impl Fn(Arc<Catalog>) -> Arc<Catalog>,
 ) -> Result<usize, TrialError> {
     let first_answer = catalog.wait_for(|catalog| catalog.phase != BackendPhase::Connecting);
-    let first_answer = timeout(time, first_answer).await.map_err(|_| TrialError::TooSlow)?;
-    let catalog = first_answer.map_err(|_| TrialError::Failed("the server has stopped".to_owned()))?.clone();
+    let first_answer =
+        timeout(time, first_answer).await.map_err(|_| TrialError::TooSlow { output: String::new() })?;
+    let catalog = first_answer.map_err(|_| TrialError::failed("the server has stopped".to_owned()))?.clone();
     let catalog = redacted(catalog);
     match &catalog.phase {
-        BackendPhase::Unavailable { reason } => Err(TrialError::Failed(reason.clone())),
+        BackendPhase::Unavailable { reason } => Err(TrialError::failed(reason.clone())),
         BackendPhase::Connecting | BackendPhase::Ready => Ok(catalog.tools.len()),
     }
 }

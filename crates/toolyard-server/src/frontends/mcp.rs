@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use axum::Router;
 use sha2::{Digest, Sha256};
-use toolyard_core::Gateway;
-use toolyard_manifest::ProcessSettings;
+use toolyard_agent::{guides, instructions, management, memory, search};
+use toolyard_core::{Gateway, Registry};
+use toolyard_manifest::{BuiltinSettings, HandlerConfig, ProcessSettings};
 use toolyard_mcp::server::http::{self, HttpOptions};
 use toolyard_mcp::server::{
-    ClusterMember, FrontendLimits, FrontendOptions, McpFrontend, OfferedFeatures, ServerInfo, SessionLimits,
-    TaskOffer,
+    ClusterMember, FrontendLimits, FrontendOptions, InstructionSource, McpFrontend, OfferedFeatures,
+    ServerInfo, SessionLimits, TaskOffer,
 };
 use toolyard_net::client::HttpClient;
 use toolyard_net::guard::BrowserGuard;
@@ -20,8 +21,37 @@ use crate::start::StartError;
 
 /// Creates the frontend.
 pub(crate) fn start(context: &GatewayContext, gateway: &Arc<Gateway>) -> Arc<McpFrontend> {
-    let options = FrontendOptions { budget: context.budget.clone(), ..frontend_options(&context.process) };
+    let options = FrontendOptions {
+        budget: context.budget.clone(),
+        instructions: Some(instructions(gateway.clone(), context.process.builtins.clone())),
+        ..frontend_options(&context.process)
+    };
     Arc::new(McpFrontend::new(gateway.clone(), options, context.stopping.subscribe()))
+}
+
+/// Returns the source of the instructions: they name the built-in tools that a caller sees. Before the first list, these
+/// are the tools that were enabled at the start.
+fn instructions(gateway: Arc<Gateway>, builtins: Option<BuiltinSettings>) -> InstructionSource {
+    InstructionSource(Arc::new(move |caller| {
+        let registry = gateway.registry();
+        if registry.is_settled() {
+            let view = Registry::view_for(registry, caller);
+            let is_builtin = |name: &str| view.tool(name).is_ok_and(|entry| entry.handler.is_builtin);
+            return instructions::of_tools(is_builtin);
+        }
+        let builtins = builtins.as_ref()?;
+        let enabled = [
+            (builtins.search.is_some(), &search::NAMES[..]),
+            (builtins.mcp.is_some(), &management::NAMES[..]),
+            (builtins.memory.is_some(), &memory::tools::NAMES[..]),
+            (builtins.guides, &guides::NAMES[..]),
+        ];
+        let scope = caller.grant.as_ref().map(|grant| &grant.scope);
+        instructions::of_tools(|name| {
+            enabled.iter().any(|(is_on, names)| *is_on && names.contains(&name))
+                && scope.is_none_or(|scope| scope.allows_name(HandlerConfig::BUILTINS, name))
+        })
+    }))
 }
 
 /// Returns the routes of the endpoint.

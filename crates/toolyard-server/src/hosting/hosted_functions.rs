@@ -65,6 +65,7 @@ impl HostedFunctions {
             secrets,
             disclosure: None,
             is_builtin: false,
+            is_added: false,
         };
         let (own, chunking) = (name.clone(), ChunkingPolicy::default());
         RegistryEntry { own, name, tool: None, additions: None, price: None, chunking, handler }

@@ -228,8 +228,38 @@ fn registration_requires_an_allow_list() {
     let calls = [(REGISTER, json!({"server_name": "memory", "command": "mcp-server-memory"}))];
     assert_snapshot!(client_transcript(&gateway, home.path(), "legacy", &calls), @r#"
     > mcp_register_server {"server_name":"memory","command":"mcp-server-memory"}
-    Failed to register server 'memory': no server may be added at run time: the operator allows none (`builtins.mcp.allow` of the gateway)
+    Failed to register server 'memory': no server may be added at run time: the operator allows none. This line of the gateway's configuration would allow it: `builtins: {mcp: {allow: {commands: ["mcp-server-memory"]}}}`
     "#);
+}
+
+/// A model that cannot add servers is not shown how.
+#[test]
+fn registration_is_listed_with_an_allow_list_only() {
+    let listed = |mcp: Value| {
+        let gateway = TestGateway::with_settings(&[clock()], mcp);
+        gateway.tools().contains(&REGISTER.to_owned())
+    };
+    assert_eq!([listed(process(json!({}))), listed(allow_list())], [false, true]);
+}
+
+/// The error output tells why, without the values that were given.
+#[test]
+fn error_output_of_a_failed_server_is_shown() {
+    let settings = process(json!({"allow": {"commands": ["sh"], "env": ["API_TOKEN", "PIN"]}}));
+    let gateway = TestGateway::with_settings(&[clock()], settings);
+    let script = r#"printf '\033[31mno access with %s and %s\n' "$API_TOKEN" "$PIN" >&2; exit 3"#;
+    let text = gateway.text(
+        REGISTER,
+        json!({
+            "server_name": "broken",
+            "command": "sh",
+            "arguments": ["-c", script],
+            "env": {"API_TOKEN": "tok-3141592653", "PIN": "7"},
+        }),
+    );
+    let (reason, output) = text.split_once(". The last lines of its error output:").unwrap_or((&text, ""));
+    assert!(reason.starts_with("Failed to register server 'broken': the server failed to start"), "{text}");
+    assert_snapshot!(output.trim(), @"[31mno access with [REDACTED] and [REDACTED]");
 }
 
 /// Calls a tool with a key and returns its text.

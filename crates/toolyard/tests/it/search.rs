@@ -132,3 +132,86 @@ fn hundreds_of_servers_behind_three_tools() {
     let services: Value = serde_json::from_str(&services).unwrap();
     assert_eq!(services["results"].as_array().unwrap().len(), 5);
 }
+
+/// Number of queries of each shared set.
+const QUERIES: usize = 20;
+
+/// Returns the first queries of each shared set.
+fn shared_queries() -> Vec<String> {
+    let folder = std::path::PathBuf::from(std::env::var_os("TOOLYARD_CORPORA").unwrap()).join("retrieval");
+    let mut sets: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    sets.sort();
+    let files = sets.iter().map(|set| set.join("queries.jsonl")).filter(|file| file.exists());
+    let text = |line: &str| serde_json::from_str::<Value>(line).unwrap()["text"].as_str().unwrap().to_owned();
+    let of_file = |file: std::path::PathBuf| -> Vec<String> {
+        std::fs::read_to_string(file).unwrap().lines().take(QUERIES).map(text).collect()
+    };
+    files.flat_map(of_file).collect()
+}
+
+/// What a model reads fits its window by default, with hundreds of servers and all built-in tools.
+#[test]
+fn texts_for_models_are_short_by_default() {
+    let Some(recorded) = recorded_servers(350) else { return };
+    let handlers: Vec<Value> = (0..350).map(|number| recorded.handler(number)).collect();
+    let limit = format!("{}s", toolyard_testing::wait::LIMIT.as_secs());
+    let process = json!({
+        "builtins": {},
+        "sandbox": {"isolation": "best-effort"},
+        "timeouts": {"firstList": limit, "connect": limit},
+    });
+    let gateway = TestGateway::with_settings(&handlers, process);
+    let estimate = |text: &str| toolyard_core::tokens::estimate(text.len());
+
+    let tokens: Value = serde_json::from_str(&gateway.get("/api/v1/tokens").body).unwrap();
+    let auto = &tokens["lists"][2];
+    println!("list: {auto}");
+    assert!(auto["disclosure"] == "auto" && auto["tokens"].as_u64().unwrap() < 2_000, "{auto}");
+
+    let queries = shared_queries();
+    let found = queries.iter().map(|query| gateway.text("search_tools", json!({"query": query})));
+    let sizes: Vec<_> = found.map(|text| estimate(&text)).collect();
+    let average = sizes.iter().sum::<usize>() / sizes.len();
+    println!("search_tools: {average} tokens on average of {} queries", sizes.len());
+    assert!(sizes.len() >= QUERIES && average < 800, "{average}");
+
+    // Every server is on a page of the list.
+    let (mut servers, mut cursor) = (0, Value::Null);
+    loop {
+        let page = gateway.call("mcp_list_services", json!({"cursor": cursor})).result()["content"].clone();
+        let [array, note] = [0, 1].map(|at| page[at]["text"].as_str().unwrap().to_owned());
+        assert!(estimate(&array) + estimate(&note) <= 2_000, "{note}");
+        servers += serde_json::from_str::<Vec<Value>>(&array).unwrap().len();
+        let Some((_, next)) = note.split_once("cursor \"") else { break };
+        cursor = next.trim_end_matches("\".").into();
+    }
+    assert_eq!(servers, 350);
+    let filtered = gateway.text("mcp_list_services", json!({"filter": "weather"}));
+    assert!(estimate(&filtered) <= 2_000 && filtered.contains("toolNames"), "{filtered}");
+}
+
+#[test]
+fn direct_call_of_unknown_tool_suggests_names() {
+    let there = ScriptedServer::new("there");
+    let gateway = TestGateway::with_settings(&[there.handler()], builtins(json!({})));
+    let body = gateway.call("there_wait", json!({})).body;
+    assert!(body.contains("Unknown tool: there_wait. Did you mean `wait`?"), "{body}");
+}
+
+#[test]
+fn instructions_tell_how_to_find_tools() {
+    let there = ScriptedServer::new("there");
+    let gateway = TestGateway::with_settings(&[there.handler()], builtins(json!({})));
+    let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"},
+    }});
+    let headers = [("Content-Type", "application/json"), ("Accept", "application/json, text/event-stream")];
+    let answer =
+        toolyard_testing::http::send(gateway.address, "POST /mcp", &headers, &initialize.to_string());
+    let answer: Value = serde_json::from_str(&answer.body).unwrap();
+    assert_snapshot!(answer["result"]["instructions"].as_str().unwrap(), @"Call the tools on your list directly. There may be many more: search_tools finds them by a few keywords, with their parameters, and call_tool calls them. Search before you say that something cannot be done.");
+    let without = TestGateway::with_settings(&[there.handler()], json!({}));
+    let answer =
+        toolyard_testing::http::send(without.address, "POST /mcp", &headers, &initialize.to_string());
+    assert!(answer.body.contains("serverInfo") && !answer.body.contains("instructions"), "{}", answer.body);
+}

@@ -10,61 +10,61 @@ use crate::memory::error::MemoryError;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct SaveMemoryArgs {
-    /// Name, such as "customer-list"; kept in your own namespace
+    /// Such as "customer-list"
     pub(super) key: String,
-    /// The text to save; other values are saved as JSON
+    /// Text; other values are saved as JSON
     pub(super) data: SavedData,
-    /// Time to live, in minutes; 5 by default
+    /// 5 by default
     #[serde(default)]
     pub(super) ttl_minutes: Option<f64>,
-    /// Category, such as "notes" or "research/prices"
+    /// Such as "research/prices"
     #[serde(default)]
     pub(super) category: Option<String>,
-    /// Tags for searches, separated by commas, or as a list
+    /// Separated by commas, or a list
     #[serde(default)]
     pub(super) tags: TagList,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct GetMemoryArgs {
-    /// Key of the entry, or its full path such as "session/abc123/tool-search-a1b2c3-chunk0"
+    /// Your key, or a full path such as "session/abc123/tool-search-a1b2c3-chunk0"
     pub(super) key: String,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct DeleteMemoryArgs {
-    /// Key of the entry, or its full path
+    /// Your key, or a full path
     pub(super) key: String,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct SearchMemoryArgs {
-    /// Words to look for; without them the newest entries are found
+    /// Words to look for
     #[serde(default)]
     pub(super) query: Option<String>,
-    /// Only of this category, or one below it
+    /// Only this category and those below it
     #[serde(default)]
     pub(super) category: Option<String>,
-    /// Only with all of these tags, separated by commas, or as a list
+    /// Only with all of these
     #[serde(default)]
     pub(super) tags: TagList,
-    /// Namespace to look in, such as "session/abc123"; your own by default
+    /// Your own by default
     #[serde(default)]
     pub(super) namespace: Option<String>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct ListMemoryArgs {
-    /// Namespace to look in, such as "session/abc123"; your own by default
+    /// Your own by default
     #[serde(default)]
     pub(super) namespace: Option<String>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct QueryMemoryArgs {
-    /// Key of an entry with JSON, or of the index or any chunk of a large result
+    /// Of an entry, or of the index or any chunk of a large result
     pub(super) key: String,
-    /// A JMESPath expression, such as "data[?price < `2`].{id: id, price: price}"
+    /// Numbers stand in backticks
     pub(super) expression: String,
 }
 

@@ -25,8 +25,27 @@ section! {
                 TextField::new(formats::pattern).pattern(r"\S").examples(&["search_*", "github/create_*"])
             ),
             described Vec::new();
+        /// Ranker of `search_known_services`: `bm25`, with the scores of RockBot, or `toolyard`, the ranking of
+        /// `search_tools`.
+        pub ranker: ServiceRanker = "ranker", KeywordField(&RANKER), default ServiceRanker::Bm25;
     }
 }
+
+/// The ranker of services.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ServiceRanker {
+    /// `bm25`: BM25 with the scores of RockBot.
+    #[default]
+    Bm25,
+    /// `toolyard`: the ranking of `search_tools`.
+    Toolyard,
+}
+
+const RANKER: KeywordChoice<ServiceRanker> = KeywordChoice {
+    noun: "ranker",
+    words: &[("bm25", ServiceRanker::Bm25), ("toolyard", ServiceRanker::Toolyard)],
+    unsupported: &[],
+};
 
 /// The tools in the lists of MCP clients. All others can still be found and called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

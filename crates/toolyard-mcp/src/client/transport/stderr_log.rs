@@ -1,6 +1,8 @@
 //! Writes the standard error of a server process to the log: redacted, and rate limited.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::io::AsyncRead;
@@ -18,10 +20,55 @@ const MAX_LINE_BYTES: usize = 16 << 10;
 const MAX_LINES_PER_SECOND: u32 = 200;
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Logs the lines of a process. Drops `_logging` at the end.
+/// Maximum number of lines that are kept, and of the bytes of each.
+const MAX_LAST_LINES: usize = 10;
+const MAX_LAST_BYTES: usize = 1 << 10;
+
+/// The last lines that a program has written to its standard error, as they are. Clones share them.
+#[derive(Clone, Default)]
+pub struct ErrorLines(Arc<Mutex<VecDeque<String>>>);
+
+impl ErrorLines {
+    /// Returns the lines, which may contain secrets.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.iter().map(String::as_str).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Adds a line. Of a long one only its length is kept: a secret cut in two could not be redacted.
+    fn push(&self, line: &InputLine) {
+        let line = match line {
+            InputLine::Whole(line) if line.len() <= MAX_LAST_BYTES => {
+                String::from_utf8_lossy(line.trim_ascii_end()).into_owned()
+            }
+            _ => format!("(line over {MAX_LAST_BYTES} bytes)"),
+        };
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.len() == MAX_LAST_LINES {
+            lines.pop_front();
+        }
+        lines.push_back(line);
+    }
+}
+
+/// Shows no line, because lines may contain secrets.
+impl fmt::Debug for ErrorLines {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ErrorLines")
+    }
+}
+
+/// The destinations of the lines of a process.
+pub(super) struct ErrorOutput {
+    pub(super) name: Arc<str>,
+    pub(super) secrets: SecretRedactor,
+    pub(super) last: ErrorLines,
+}
+
+/// Logs the lines of a process, and keeps the last ones. Drops `_logging` at the end.
 pub(super) async fn forward_stderr(
-    name: Arc<str>,
-    secrets: SecretRedactor,
+    ErrorOutput { name, secrets, last }: ErrorOutput,
     stderr: impl AsyncRead + Unpin,
     _logging: oneshot::Sender<()>,
 ) {
@@ -35,6 +82,9 @@ pub(super) async fn forward_stderr(
                 continue;
             }
         };
+        if let Ok(Some(line)) = &line {
+            last.push(line);
+        }
         match line {
             Ok(Some(line)) if rate_limit.admit(&name) => log_line(&name, &secrets, &line),
             Ok(Some(_)) => {}
@@ -99,11 +149,14 @@ mod tests {
     async fn flood_of_log_lines_yields() {
         let (logging, _logged) = oneshot::channel();
         let stderr = std::io::Cursor::new("nobody reads this\n".repeat(10_000));
-        let logging =
-            tokio::spawn(forward_stderr("flood".into(), SecretRedactor::default(), stderr, logging));
+        let last = ErrorLines::default();
+        let output =
+            ErrorOutput { name: "flood".into(), secrets: SecretRedactor::default(), last: last.clone() };
+        let logging = tokio::spawn(forward_stderr(output, stderr, logging));
         tokio::task::yield_now().await;
         assert!(!logging.is_finished());
         logging.await.unwrap();
+        assert_eq!(last.text(), ["nobody reads this"; MAX_LAST_LINES].join("\n"));
     }
 
     #[tokio::test(start_paused = true)]

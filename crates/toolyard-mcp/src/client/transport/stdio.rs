@@ -68,7 +68,12 @@ impl StdioTransport {
         let (logging, logged) = oneshot::channel();
         tasks.spawn(reader.read_lines(logged));
         let writer = tasks.spawn(write_messages(messages, pipes.stdin, signals));
-        tasks.spawn(stderr_log::forward_stderr(name.clone(), options.secrets.clone(), pipes.stderr, logging));
+        let output = stderr_log::ErrorOutput {
+            name: name.clone(),
+            secrets: options.secrets.clone(),
+            last: options.error_lines.clone(),
+        };
+        tasks.spawn(stderr_log::forward_stderr(output, pipes.stderr, logging));
         Ok(Self { outbox, pending, ended, writer, child: Mutex::new(Some(child)), _tasks: tasks })
     }
 

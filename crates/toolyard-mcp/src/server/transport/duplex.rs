@@ -311,7 +311,8 @@ impl DuplexConnection {
         }
         if request.method == method::INITIALIZE {
             let admitted = admit(&self.caller);
-            let answer = admitted.and_then(|()| self.frontend.description.initialize_result(&request.params));
+            let description = &self.frontend.description;
+            let answer = admitted.and_then(|()| description.initialize_result(&request.params, &self.caller));
             if answer.is_ok() {
                 self.peer = Arc::new(self.peer.reopened(&request.params));
             }

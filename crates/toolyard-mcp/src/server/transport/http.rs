@@ -316,10 +316,11 @@ impl HttpFrontend {
     }
 
     fn open_session(&self, parts: &Parts, request: &McpRequest) -> Response {
-        if let Err(error) = admit(&caller_of(parts, None)) {
+        let caller = caller_of(parts, None);
+        if let Err(error) = admit(&caller) {
             return error_response(StatusCode::OK, Some(&request.id), error);
         }
-        let result = match self.frontend.description.initialize_result(&request.params) {
+        let result = match self.frontend.description.initialize_result(&request.params, &caller) {
             Ok(result) => result,
             Err(error) => return error_response(StatusCode::BAD_REQUEST, Some(&request.id), error),
         };

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use tokio::task::JoinSet;
+use toolyard_agent::management;
 use toolyard_agent::memory::tools;
-use toolyard_agent::search::{self, CallToolBackend, ToolFinder, ToolSearch};
+use toolyard_agent::search::{self, CallToolBackend, ToolSearch};
 use toolyard_core::Backend;
 use toolyard_core::registry::{DisclosureMode, DisclosurePolicy};
-use toolyard_manifest::{self as manifest, HandlerConfig, HandlerKind, SearchSettings};
+use toolyard_manifest::{self as manifest, HandlerKind, SearchSettings};
 use toolyard_sdk::{RegisterError, Server};
 
 use super::BuiltinDeps;
@@ -18,9 +19,9 @@ pub(super) struct SearchTools {
 }
 
 impl SearchTools {
-    pub(super) fn new(deps: &BuiltinDeps) -> Self {
-        let finder = Arc::new(ToolFinder::new(deps.gateway.clone(), HandlerConfig::BUILTINS));
-        Self { search: ToolSearch { finder, services: deps.services.clone() } }
+    pub(super) fn new(deps: &BuiltinDeps, settings: &SearchSettings) -> Self {
+        let (finder, services) = (deps.finder.clone(), deps.services.clone());
+        Self { search: ToolSearch { finder, services, ranker: settings.ranker } }
     }
 
     pub(super) fn add(&self, server: Server) -> Result<Server, RegisterError> {
@@ -46,6 +47,9 @@ pub(in crate::build) fn disclosure(kind: &HandlerKind) -> Option<Arc<DisclosureP
         manifest::ToolDisclosure::Auto => DisclosureMode::Auto,
     };
     let finders: &[&str] = if builtins.search.is_some() { &[search::SEARCH, search::CALL] } else { &[] };
+    // Nothing may be added, so that a model need not know how.
+    let adds_servers = builtins.mcp.as_ref().is_none_or(|mcp| mcp.allow.is_some());
+    let unlisted: &[&str] = if adds_servers { &[] } else { &[management::REGISTER, management::UNREGISTER] };
     let is_chunked = builtins.memory.is_some() && builtins.results.is_some();
     Some(Arc::new(DisclosurePolicy {
         show,
@@ -54,5 +58,6 @@ pub(in crate::build) fn disclosure(kind: &HandlerKind) -> Option<Arc<DisclosureP
         finders: finders.iter().copied().map(Arc::from).collect(),
         reader: is_chunked.then(|| tools::GET.into()),
         output_schemas: builtins.results.as_ref().map(|results| results.output_schemas),
+        unlisted: unlisted.iter().copied().map(Arc::from).collect(),
     }))
 }

@@ -24,7 +24,7 @@ pub(super) async fn hint(
     JsonBody(HintRequest { message }): JsonBody<HintRequest>,
 ) -> RestResult {
     let registry = rest.gateway.settled_for(&caller.to_caller()).await;
-    let hint = rest.services.hint(&registry, &message);
+    let hint = rest.services.hint(&registry, &message).await;
     let (text, services) = hint.map(|hint| (hint.text, hint.services)).unzip();
     json_value(StatusCode::OK, &json!({"hint": text, "services": services.unwrap_or_default()}))
 }

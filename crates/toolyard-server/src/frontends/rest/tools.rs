@@ -102,7 +102,8 @@ pub(super) async fn one(
     let registry = rest.gateway.settled_for(&caller.to_caller()).await;
     let mut tools = registry.definitions(EntryKind::Tools);
     let entry = tools.find(|(entry, _)| *entry.name == *name);
-    let (_, definition) = entry.ok_or_else(|| ProblemDetails::from(ToolError::unknown_tool(&name)))?;
+    let unknown = || registry.tool_or_nearest(&name).err().unwrap_or_else(|| ToolError::unknown_tool(&name));
+    let (_, definition) = entry.ok_or_else(|| ProblemDetails::from(unknown()))?;
     Ok(json(StatusCode::OK, format.write(&name, definition).bytes()))
 }
 
@@ -127,7 +128,7 @@ pub(super) async fn call(
     };
     let Some(key) = key else { return run(&rest.gateway, tool_call).await };
     let registry = rest.gateway.settled_for(&tool_call.caller).await;
-    let time = registry.tool(&name)?.handler.limits.timeout;
+    let time = registry.tool_or_nearest(&name)?.handler.limits.timeout;
     match idempotency::begin(rest.keys.store(), &caller, &key, (&name, &text), time).await? {
         IdempotentStart::Before(response) => Ok(response),
         IdempotentStart::Now(idempotent_call) => {

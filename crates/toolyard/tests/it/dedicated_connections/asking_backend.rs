@@ -55,6 +55,7 @@ impl AskingBackend {
         let hour = Duration::from_secs(3600);
         let mut options = ClientOptions {
             dropped_notices: Arc::default(),
+            error_lines: Default::default(),
             name: "test".to_owned(),
             version: "1".to_owned(),
             max_message_bytes: 1 << 20,
