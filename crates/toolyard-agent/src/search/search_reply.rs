@@ -12,7 +12,8 @@ const MAX_DESCRIPTION_LENGTH: usize = 500;
 /// Maximum bytes of the schemas in one result. The first schema is always included.
 const MAX_SCHEMA_BYTES: usize = 24_000;
 
-const NOTHING: &str = "No tool matches. Use other words: the usual name of the thing, or what is done to it.";
+const NOTHING: &str = "No tool matches. Describe it in English, in other words: the usual name of the thing, or what is \
+                       done to it.";
 
 const SHORTENED: &str = "Some have no inputSchema here, because all schemas together are too long. Search for such a tool by \
                          its name to see what it takes.";
