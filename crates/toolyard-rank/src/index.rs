@@ -6,8 +6,9 @@ use std::sync::Arc;
 use crate::lexicon::SearchLexicon;
 use crate::ranking::{FIELDS, RankingWeights};
 use crate::server_index::{FieldCounts, ServerIndex};
-use crate::term_pairs::TermPair;
+use crate::term_pairs::{self, TermPair};
 use crate::tool_document::ToolDocument;
+use crate::vocabulary::WordVocabulary;
 
 /// A change of one server's tools.
 #[derive(Clone, Debug)]
@@ -31,7 +32,8 @@ pub enum IndexChange {
 pub struct ToolIndex {
     pub(crate) lexicon: Arc<SearchLexicon>,
     pub(crate) ranking: RankingWeights,
-    pub(crate) terms: HashMap<Arc<str>, Arc<Vec<TermPosting>>>,
+    terms: HashMap<Arc<str>, Arc<Vec<TermPosting>>>,
+    pub(crate) vocabulary: WordVocabulary,
     /// The tools. The slot of a removed tool is empty until it is reused.
     pub(crate) slots: Vec<Option<ToolSlot>>,
     /// Weight of one word in each field of a tool, by slot.
@@ -75,6 +77,7 @@ impl ToolIndex {
             lexicon,
             ranking,
             terms: HashMap::new(),
+            vocabulary: WordVocabulary::default(),
             slots: Vec::new(),
             word_weights: Vec::new(),
             sizes: Vec::new(),
@@ -117,11 +120,29 @@ impl ToolIndex {
         next
     }
 
+    /// The tools with a term.
+    pub(crate) fn postings(&self, term: &str) -> &[TermPosting] {
+        self.terms.get(term).map_or(&[], |postings| postings)
+    }
+
+    /// The tools in which two terms are adjacent.
+    pub(crate) fn adjacent(&self, one: &str, other: &str) -> Vec<TermPosting> {
+        let (first, second) = (self.postings(one), self.postings(other));
+        let rarer = if first.len() < second.len() { first } else { second };
+        let number = term_pairs::pair_hash(one, other);
+        let adjacent = |posting: &TermPosting| {
+            let slot = self.slots[posting.slot as usize].as_ref()?;
+            Some(TermPosting { slot: posting.slot, counts: term_pairs::counts(&slot.pairs, number)? })
+        };
+        rarer.iter().filter_map(adjacent).collect()
+    }
+
     fn put(&mut self, server: String, tools: &[ToolDocument]) {
         if tools.is_empty() {
             return;
         }
         let shelf = ServerIndex::new(&server, tools, &self.lexicon);
+        self.vocabulary.add(&shelf.words);
         let number = self.free_number();
         let slots = self.free_slots(tools.len());
         self.sizes[number] = tools.len();
@@ -143,6 +164,7 @@ impl ToolIndex {
         let Some(place) = self.servers.remove(server) else { return };
         self.sizes[place.number] = 0;
         self.tools -= place.slots.len();
+        self.vocabulary.remove(&place.index.words);
         for slot in place.slots.iter() {
             self.slots[*slot as usize] = None;
         }

@@ -3,6 +3,7 @@
 //! The tables beside this file cover software and everyday life in general, and are not derived from any catalog of
 //! tools.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use frostem::{Algorithm, Stemmer};
@@ -14,6 +15,8 @@ use crate::words;
 pub struct SearchLexicon {
     stemmer: Stemmer,
     stop: HashSet<&'static str>,
+    /// All words of the tables.
+    words: HashSet<&'static str>,
     filler: HashSet<String>,
     synonyms: RelatedStems,
     abbreviations: RelatedStems,
@@ -34,16 +37,24 @@ impl SearchLexicon {
         let filler = groups(include_str!("lexicon/filler.txt")).into_iter().flatten().collect();
         let synonyms = synonyms(&groups(include_str!("lexicon/synonyms.txt")));
         let abbreviations = abbreviations(&groups(include_str!("lexicon/abbreviations.txt")));
-        Self { stop, filler, synonyms, abbreviations, stemmer }
+        let tables = [
+            include_str!("lexicon/stop.txt"),
+            include_str!("lexicon/filler.txt"),
+            include_str!("lexicon/synonyms.txt"),
+            include_str!("lexicon/abbreviations.txt"),
+        ];
+        let words = tables.into_iter().flat_map(rows).flat_map(str::split_whitespace).collect();
+        Self { stop, words, filler, synonyms, abbreviations, stemmer }
     }
 
-    /// Passes the stem of each word of a text that is not a stop word to `take`.
-    pub(crate) fn each_term(&self, text: &str, mut take: impl FnMut(&str)) {
-        words::each_word(text, |word| {
-            if !self.stop.contains(word) {
-                take(&self.stemmer.stem(word));
-            }
-        });
+    /// The stem of a word in lower case.
+    pub(crate) fn stem<'w>(&self, word: &'w str) -> Cow<'w, str> {
+        self.stemmer.stem(word)
+    }
+
+    /// True for stop words, which say nothing about the request.
+    pub(crate) fn is_stop(&self, word: &str) -> bool {
+        self.stop.contains(word)
     }
 
     /// Returns the words of a text that are not stop words, in lower case and separated by spaces. Only the first 4,096
@@ -57,6 +68,11 @@ impl SearchLexicon {
             }
         });
         words
+    }
+
+    /// True for words of the tables.
+    pub(crate) fn is_word(&self, word: &str) -> bool {
+        self.words.contains(word)
     }
 
     /// True for filler words, which surround the actual request.
@@ -122,7 +138,12 @@ mod tests {
     #[track_caller]
     fn check(text: &str, expected: &str) {
         let mut terms = Vec::new();
-        SearchLexicon::english().each_term(text, |term| terms.push(term.to_owned()));
+        let lexicon = SearchLexicon::english();
+        words::each_word(text, |word| {
+            if !lexicon.is_stop(word) {
+                terms.push(lexicon.stem(word).into_owned());
+            }
+        });
         assert_eq!(terms.join(" "), expected);
     }
 
@@ -131,7 +152,7 @@ mod tests {
         check("Could you please list all of my repositories?", "list repositori");
         check("listRepositories", "list repositori");
         check("the and of", "");
-        check("生成 图", "生 成 图");
+        check("生成 图", "生成 图");
     }
 
     #[test]

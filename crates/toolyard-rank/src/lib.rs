@@ -8,6 +8,7 @@
 //! replaces.
 
 mod bm25;
+mod compounds;
 mod index;
 mod lexicon;
 #[cfg(test)]
@@ -18,6 +19,7 @@ mod search;
 mod server_index;
 mod term_pairs;
 mod tool_document;
+mod vocabulary;
 mod words;
 
 pub use bm25::{Bm25Ranker, Bm25Texts};

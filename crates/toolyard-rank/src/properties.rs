@@ -24,6 +24,14 @@ fn text() -> impl Strategy<Value = String> {
         ",",
         ".",
         "天气",
+        "天气预报",
+        "GitHub",
+        "github",
+        "git",
+        "hub",
+        "databsae",
+        "getUserProfile",
+        "getuserprofile",
     ]);
     prop_oneof![
         4 => prop::collection::vec(word, 0..12).prop_map(|words| words.join(" ")),
@@ -183,4 +191,82 @@ fn natural_queries_find_their_tools() {
     check("Look for a movie. Then send its title to my friend.", &["mail.send", "cinema.search-movies"]);
     check("astronomy", &[]);
     check("the", &[]);
+}
+
+/// Checks the tool that is found first among tools of several services.
+#[track_caller]
+fn check_services(query: &str, expected: &[&str]) {
+    let tools = [
+        ("GitHub", "create_issue", "Create an issue in a GitHub repository"),
+        ("gitlab", "open_merge_request", "Open a merge request on gitlab"),
+        ("warehouse", "run_bigquery", "Run a statement on bigquery"),
+        ("pg", "execute", "Execute a statement on PostgreSQL"),
+        ("shop", "searchproducts", "Lists goods"),
+        ("calendar", "listEvents", "Lists the events of a calendar"),
+        ("forecast", "daily", "Weather of the coming days"),
+        ("amap", "maps_tianqi", "查询天气预报"),
+        ("music", "play", "播放音乐"),
+    ];
+    let put = |(server, name, description): &(&str, &str, &str)| IndexChange::Put {
+        server: (*server).to_owned(),
+        tools: vec![ToolDocument {
+            key: format!("{server}.{name}"),
+            name: (*name).to_owned(),
+            description: (*description).to_owned(),
+            ..ToolDocument::default()
+        }],
+    };
+    let index = empty().apply(tools.iter().map(put));
+    let hits = index.search(query, expected.len().max(1));
+    assert_eq!(hits.iter().map(|hit| &*hit.key).collect::<Vec<_>>(), expected, "{query}");
+}
+
+#[test]
+fn compounds_match_in_both_directions() {
+    for query in ["GitHub", "github", "git hub", "Git Hub", "git-hub", "issues on github"] {
+        check_services(query, &["GitHub.create_issue"]);
+    }
+    for query in ["GitLab", "gitlab", "git lab"] {
+        check_services(query, &["gitlab.open_merge_request"]);
+    }
+    for query in ["bigquery", "BigQuery", "big query", "big_query"] {
+        check_services(query, &["warehouse.run_bigquery"]);
+    }
+    for query in ["PostgreSQL", "postgres", "postgresql", "Postgres"] {
+        check_services(query, &["pg.execute"]);
+    }
+    for query in ["searchProducts", "search products", "search_products", "searchproducts", "products"] {
+        check_services(query, &["shop.searchproducts"]);
+    }
+    for query in ["listevents", "list events", "ListEvents"] {
+        check_services(query, &["calendar.listEvents"]);
+    }
+}
+
+#[test]
+fn misspelled_words_find_their_tools() {
+    for query in ["calendsr", "claendar", "calednar", "calendr", "xalendar", "calendra"] {
+        check_services(query, &["calendar.listEvents"]);
+    }
+    check_services("what will the waether be", &["forecast.daily"]);
+    check_services("open a mrege request", &["gitlab.open_merge_request"]);
+    check_services("mereg", &["gitlab.open_merge_request"]);
+    check_services("pgg", &[]);
+}
+
+#[test]
+fn adjacent_letters_match_in_scripts_without_spaces() {
+    check_services("天气", &["amap.maps_tianqi"]);
+    check_services("今天天气怎么样", &["amap.maps_tianqi"]);
+    check_services("播放一首歌", &["music.play"]);
+    check_services("今天", &[]);
+    check_services("气", &[]);
+}
+
+#[test]
+fn queries_of_other_languages_find_nothing() {
+    check_services("Wie wird morgen das Wetter in Hamburg?", &[]);
+    check_services("quiero reservar una mesa para cuatro", &[]);
+    check_services("как создать задачу", &[]);
+    check_services("astronomy", &[]);
 }

@@ -1,8 +1,8 @@
 //! Parsing of queries. Models and people ask for several things at once, with many filler words.
 
-use crate::lexicon::SearchLexicon;
-use crate::ranking::RankingWeights;
-use crate::term_pairs;
+use std::borrow::Cow;
+
+use crate::index::{TermPosting, ToolIndex};
 use crate::words;
 
 /// Maximum length of a query, in bytes; the rest is ignored.
@@ -11,33 +11,52 @@ pub(crate) const MAX_QUERY_BYTES: usize = 4096;
 const MAX_TERMS: usize = 64;
 /// Maximum number of clauses; later clauses are joined with the last one.
 const MAX_CLAUSES: usize = 16;
+/// Minimum length of a word that consists of two words, and of each of these, in bytes.
+const MIN_COMPOUND_LENGTH: usize = 2 * MIN_PART_LENGTH;
+const MIN_PART_LENGTH: usize = 3;
 
-/// Words that start a clause.
-const CLAUSE_STARTERS: [&str; 9] =
-    ["then", "also", "additionally", "furthermore", "moreover", "finally", "lastly", "next", "afterwards"];
-/// Words that start a clause after a comma.
-const STARTERS_AFTER_COMMA: [&str; 2] = ["and", "but"];
+/// Characters that end a clause.
+const CLAUSE_ENDS: [char; 8] = ['.', '?', '!', ';', ':', '。', '？', '！'];
 
 /// A query, split into clauses.
 #[derive(Default)]
-pub(crate) struct ParsedQuery {
-    pub(crate) terms: Vec<QueryTerm>,
+pub(crate) struct ParsedQuery<'i> {
+    pub(crate) terms: Vec<QueryTerm<'i>>,
     pub(crate) pairs: Vec<QueryPair>,
     pub(crate) clauses: Vec<QueryClause>,
 }
 
-/// A word of a query and its variants. Repeated words share one term, because a repetition seldom adds meaning.
-pub(crate) struct QueryTerm {
-    /// The word itself first, then its variants, with the weight of each.
-    pub(crate) variants: Vec<(String, f32)>,
+/// A word of a query and its variants. Repeated words share one term.
+pub(crate) struct QueryTerm<'i> {
+    /// The stem of the word.
+    pub(crate) stem: String,
+    /// The occurrences of the word in tools, and of related words.
+    pub(crate) variants: Vec<TermVariant<'i>>,
     /// The weight of the term.
     pub(crate) weight: f32,
+    /// Number of occurrences in the query.
+    occurrences: u16,
+    /// Degree to which tools know the word.
+    familiarity: WordFamiliarity,
+}
+
+/// The occurrences of a form of a word in tools, and the weight of the form.
+pub(crate) struct TermVariant<'i> {
+    pub(crate) postings: Cow<'i, [TermPosting]>,
+    pub(crate) weight: f32,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum WordFamiliarity {
+    /// A tool has the word, its parts or a related word.
+    Known,
+    /// A tool has a word that is spelled alike.
+    Corrected,
+    Unknown,
 }
 
 /// Two adjacent words.
 pub(crate) struct QueryPair {
-    /// The hash of the pair, as in the tools.
-    pub(crate) number: u32,
     /// The indexes of the two terms.
     pub(crate) terms: [usize; 2],
 }
@@ -49,39 +68,36 @@ pub(crate) struct QueryClause {
     pub(crate) pairs: Vec<usize>,
 }
 
-impl ParsedQuery {
-    pub(crate) fn new(text: &str, lexicon: &SearchLexicon, ranking: &RankingWeights) -> Self {
+impl<'i> ParsedQuery<'i> {
+    pub(crate) fn new(text: &str, index: &'i ToolIndex) -> Self {
         let mut query = Self::default();
         for clause in clauses(words::truncate(text, MAX_QUERY_BYTES)) {
-            let mut terms = Vec::new();
-            lexicon.each_term(clause, |term| terms.extend(query.term(term, lexicon, ranking)));
+            let mut reader = ClauseReader { query: &mut query, index, terms: Vec::new(), before: None };
+            words::each_word(clause, |word| reader.word(word));
+            let terms = reader.terms;
             if !terms.is_empty() {
                 query.clause(&terms);
             }
         }
+        query.weigh(index);
         query
     }
 
-    /// Returns the index of a term, which is added unless there are too many.
-    fn term(&mut self, term: &str, lexicon: &SearchLexicon, ranking: &RankingWeights) -> Option<usize> {
-        let weight = if lexicon.is_filler(term) { ranking.filler } else { 1.0 };
-        if let Some(index) = self.terms.iter().position(|other| other.variants[0].0 == term) {
-            self.terms[index].weight += ranking.repetition * weight;
-            return Some(index);
+    /// Returns `true` if tools have a word of the query, or if at least half of the words are misspelled words of
+    /// tools. Single words of another language may look like misspelled ones.
+    pub(crate) fn is_understood(&self) -> bool {
+        let count = |familiarity| self.terms.iter().filter(|term| term.familiarity == familiarity).count();
+        count(WordFamiliarity::Known) > 0 || 2 * count(WordFamiliarity::Corrected) >= self.terms.len()
+    }
+
+    fn weigh(&mut self, index: &ToolIndex) {
+        let ranking = &index.ranking;
+        for term in &mut self.terms {
+            let occurrences = f32::from(term.occurrences);
+            let repeated = occurrences * (ranking.repetition + 1.0) / (occurrences + ranking.repetition);
+            let filler = if index.lexicon.is_filler(&term.stem) { ranking.filler } else { 1.0 };
+            term.weight = repeated * filler;
         }
-        if self.terms.len() == MAX_TERMS {
-            return None;
-        }
-        let mut variants = vec![(term.to_owned(), 1.0)];
-        let abbreviations = lexicon.abbreviations(term).iter().map(|other| (other, ranking.abbreviation));
-        let synonyms = lexicon.synonyms(term).iter().map(|other| (other, ranking.synonym));
-        for (other, weight) in abbreviations.chain(synonyms) {
-            if weight > 0.0 && !variants.iter().any(|(variant, _)| variant == other) {
-                variants.push((other.clone(), weight));
-            }
-        }
-        self.terms.push(QueryTerm { variants, weight });
-        Some(self.terms.len() - 1)
     }
 
     fn clause(&mut self, terms: &[usize]) {
@@ -102,10 +118,104 @@ impl ParsedQuery {
         if self.pairs.len() == MAX_TERMS {
             return None;
         }
-        let [one, other] = terms.map(|term| self.terms[term].variants[0].0.as_str());
-        self.pairs.push(QueryPair { number: term_pairs::pair_hash(one, other), terms });
+        self.pairs.push(QueryPair { terms });
         Some(self.pairs.len() - 1)
     }
+}
+
+/// Reads the words of a clause.
+struct ClauseReader<'q, 'i> {
+    query: &'q mut ParsedQuery<'i>,
+    index: &'i ToolIndex,
+    /// The indexes of the terms of the clause, in order.
+    terms: Vec<usize>,
+    /// The word before, with its term unless it is a stop word.
+    before: Option<(String, Option<usize>)>,
+}
+
+impl ClauseReader<'_, '_> {
+    fn word(&mut self, word: &str) {
+        let term = if self.index.lexicon.is_stop(word) { None } else { self.term(word) };
+        self.terms.extend(term);
+        if let Some((before, term_before)) = self.before.take() {
+            self.join(&before, word, [term_before, term]);
+        }
+        self.before = Some((word.to_owned(), term));
+    }
+
+    /// Returns the index of the term of a word, which is added unless there are too many.
+    fn term(&mut self, word: &str) -> Option<usize> {
+        let stem = self.index.lexicon.stem(word).into_owned();
+        if let Some(at) = self.query.terms.iter().position(|other| other.stem == stem) {
+            let occurrences = &mut self.query.terms[at].occurrences;
+            *occurrences = occurrences.saturating_add(1);
+            return Some(at);
+        }
+        if self.query.terms.len() == MAX_TERMS {
+            return None;
+        }
+        self.query.terms.push(query_term(word, stem, self.index));
+        Some(self.query.terms.len() - 1)
+    }
+
+    /// Relates two adjacent words to the word that they form together, if a tool has it: `git hub` to `github`.
+    fn join(&mut self, before: &str, word: &str, terms: [Option<usize>; 2]) {
+        let weight = self.index.ranking.compound;
+        if weight == 0.0 || before.len() + word.len() < MIN_COMPOUND_LENGTH {
+            return;
+        }
+        let joined = self.index.lexicon.stem(&format!("{before}{word}")).into_owned();
+        let postings = self.index.postings(&joined);
+        if !postings.is_empty() {
+            for term in terms.into_iter().flatten() {
+                let term = &mut self.query.terms[term];
+                term.familiarity = WordFamiliarity::Known;
+                term.variants.push(TermVariant { postings: Cow::Borrowed(postings), weight });
+            }
+        }
+    }
+}
+
+/// The term of a word with the variants that tools have.
+fn query_term<'i>(word: &str, stem: String, index: &'i ToolIndex) -> QueryTerm<'i> {
+    let (lexicon, ranking) = (&index.lexicon, &index.ranking);
+    let mut variants = Vec::new();
+    let mut add = |postings: Cow<'i, [TermPosting]>, weight: f32| {
+        if weight > 0.0 && !postings.is_empty() {
+            variants.push(TermVariant { postings, weight });
+        }
+    };
+    let borrow = |stem: &str| Cow::Borrowed(index.postings(stem));
+    add(borrow(&stem), 1.0);
+    lexicon.abbreviations(&stem).iter().for_each(|other| add(borrow(other), ranking.abbreviation));
+    lexicon.synonyms(&stem).iter().for_each(|other| add(borrow(other), ranking.synonym));
+    if ranking.compound > 0.0 {
+        for [one, other] in splits(word, index) {
+            add(Cow::Owned(index.adjacent(&one, &other)), ranking.compound);
+        }
+    }
+    let mut familiarity = WordFamiliarity::Known;
+    if variants.is_empty() && ranking.spelling > 0.0 {
+        familiarity = WordFamiliarity::Corrected;
+        for other in index.vocabulary.corrections(word) {
+            let postings = Cow::Borrowed(index.postings(&lexicon.stem(other)));
+            variants.push(TermVariant { postings, weight: ranking.spelling });
+        }
+    }
+    if variants.is_empty() {
+        familiarity = WordFamiliarity::Unknown;
+    }
+    QueryTerm { stem, variants, weight: 1.0, occurrences: 1, familiarity }
+}
+
+/// The stems of two words of tools that form this word when they are joined.
+fn splits(word: &str, index: &ToolIndex) -> Vec<[String; 2]> {
+    if word.len() < MIN_COMPOUND_LENGTH || !word.is_ascii() {
+        return Vec::new();
+    }
+    let parts = (MIN_PART_LENGTH..=word.len() - MIN_PART_LENGTH).map(|at| word.split_at(at).into());
+    let stems = parts.map(|parts: [&str; 2]| parts.map(|part| index.lexicon.stem(part).into_owned()));
+    stems.filter(|stems| stems.iter().all(|stem| !index.postings(stem).is_empty())).collect()
 }
 
 /// Adds the elements that are missing.
@@ -117,14 +227,14 @@ fn add_missing(all: &mut Vec<usize>, more: &[usize]) {
     }
 }
 
-/// Splits a text into clauses: sentences, and parts that begin with a word like `then`.
+/// Splits a text into clauses, which are its sentences and the items of its lists.
 fn clauses(text: &str) -> Vec<&str> {
     let mut clauses = Vec::new();
     let (mut rest, mut before) = (text, "");
     for word in text.split_whitespace() {
         // A word is a slice of the text, so its offset is the distance of the pointers.
         let at = word.as_ptr() as usize - rest.as_ptr() as usize;
-        if starts_clause(before, word) {
+        if before.ends_with(CLAUSE_ENDS) {
             let (clause, next) = rest.split_at(at);
             clauses.push(clause);
             rest = next;
@@ -135,18 +245,12 @@ fn clauses(text: &str) -> Vec<&str> {
     clauses
 }
 
-/// True if `word` starts a clause after the word `before`.
-fn starts_clause(before: &str, word: &str) -> bool {
-    let bare = word.trim_matches(|char: char| !char.is_alphanumeric());
-    let is_one_of = |links: &[&str]| links.iter().any(|link| link.eq_ignore_ascii_case(bare));
-    before.ends_with(['.', '?', '!', ';', ':', '。', '？', '！'])
-        || is_one_of(&CLAUSE_STARTERS)
-        || (before.ends_with(',') && is_one_of(&STARTERS_AFTER_COMMA))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::{RankingWeights, SearchLexicon};
 
     #[track_caller]
     fn check(text: &str, expected: &[&str]) {
@@ -157,18 +261,16 @@ mod tests {
     #[test]
     fn query_is_split_into_clauses() {
         check("Find a hotel. Book it!", &["Find a hotel.", "Book it!"]);
-        check("Find a hotel, and book it", &["Find a hotel,", "and book it"]);
-        check("salt and pepper", &["salt and pepper"]);
-        check("read the file then send it", &["read the file", "then send it"]);
-        check("read the file, Then, send it", &["read the file,", "Then, send it"]);
+        check("Find a hotel, then book it", &["Find a hotel, then book it"]);
+        check("Tasks: find a hotel; book it", &["Tasks:", "find a hotel;", "book it"]);
         check("What is example.com?", &["What is example.com?"]);
         check("", &[""]);
     }
 
     #[test]
     fn size_of_a_query_is_limited() {
-        let query =
-            |text: &str| ParsedQuery::new(text, &SearchLexicon::english(), &RankingWeights::default());
+        let index = ToolIndex::new(Arc::new(SearchLexicon::english()), RankingWeights::default());
+        let query = |text: &str| ParsedQuery::new(text, &index);
         let many: String = (0..1000).map(|number| format!("w{number}. ")).collect();
         let many = query(&many);
         assert_eq!((many.terms.len(), many.clauses.len()), (MAX_TERMS, MAX_CLAUSES));

@@ -39,7 +39,11 @@ pub struct RankingWeights {
     pub abbreviation: f32,
     /// Weight of a filler word.
     pub filler: f32,
-    /// Additional weight of each repetition of a word in the query.
+    /// Weight of a corrected word, relative to the word itself.
+    pub spelling: f32,
+    /// Weight of a word that is joined or split otherwise in the tool, relative to the word itself.
+    pub compound: f32,
+    /// Saturation of repeated words in the query: 0 if they count once.
     pub repetition: f32,
     /// Weight of two words that are adjacent in the query and in the tool.
     pub pair: f32,
@@ -47,7 +51,8 @@ pub struct RankingWeights {
     pub name_coverage: f32,
     /// Weight of the best clause of a query, relative to the whole query.
     pub clause: f32,
-    /// Degree to which the scores of clauses are equalized, from 0 to 1.
+    /// Degree to which the scores of clauses are equalized: 0 if they are not, 1 if the best tools of all clauses have
+    /// equal scores.
     pub evenness: f32,
     /// Weight of the other tools of the same server.
     pub siblings: f32,
@@ -70,7 +75,9 @@ impl Default for RankingWeights {
             synonym: 0.3,
             abbreviation: 0.6,
             filler: 0.5,
-            repetition: 0.0,
+            spelling: 0.6,
+            compound: 1.0,
+            repetition: 1.0,
             pair: 0.3,
             name_coverage: 0.3,
             clause: 1.0,

@@ -6,7 +6,6 @@ use crate::index::{TermPosting, ToolIndex};
 use crate::query::{ParsedQuery, QueryClause, QueryPair, QueryTerm};
 use crate::ranking::ToolField;
 use crate::server_index::FieldCounts;
-use crate::term_pairs;
 
 /// A matching tool.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,7 +23,10 @@ impl ToolIndex {
     /// Returns the best tools for a query, `limit` at most, the best first and by key if scores are equal. A query is
     /// words or sentences in any form. Its first 4,096 bytes and 64 different words are used.
     pub fn search(&self, query: &str, limit: usize) -> Vec<SearchHit> {
-        let query = ParsedQuery::new(query, &self.lexicon, &self.ranking);
+        let query = ParsedQuery::new(query, self);
+        if !query.is_understood() {
+            return Vec::new();
+        }
         let mut search = IndexSearch::new(self);
         let terms: Vec<SlotScores> = query.terms.iter().map(|term| search.term(term)).collect();
         let pairs: Vec<SlotScores> = query.pairs.iter().map(|pair| search.pair(&query, pair)).collect();
@@ -41,18 +43,17 @@ impl ToolIndex {
         self.best(&scores, limit)
     }
 
-    /// Adds the score of the clause that a tool fits best. A clause whose best tool scores less than the best of the
-    /// whole query is raised, so that the clause with the rarest words does not dominate.
+    /// Adds the score of the clause that a tool fits best. Clauses with lower scores are raised, so that the clause with
+    /// the rarest words does not dominate.
     fn add_best_part(&self, parts: Vec<SlotScores>, scores: &mut [f32]) {
-        let best_total = scores.iter().copied().fold(0.0, f32::max);
+        let best_of = |part: &SlotScores| part.iter().map(|(_, score)| *score).fold(0.0, f32::max);
+        let highest = parts.iter().map(best_of).fold(0.0, f32::max);
         let mut best = vec![0.0_f32; scores.len()];
-        for part in parts {
-            let best_of_part = part.iter().map(|(_, score)| *score).fold(0.0, f32::max);
-            let raised = if best_of_part > 0.0 { best_total / best_of_part / 2.0 } else { 1.0 };
-            let evenness = self.ranking.evenness;
+        for part in parts.iter().filter(|part| !part.is_empty()) {
+            let raised = (highest / best_of(part)).powf(self.ranking.evenness);
             for (slot, score) in part {
-                let slot = slot as usize;
-                best[slot] = best[slot].max(score * (1.0 - evenness + evenness * raised));
+                let best = &mut best[*slot as usize];
+                *best = best.max(score * raised);
             }
         }
         for (score, best) in scores.iter_mut().zip(best) {
@@ -129,13 +130,12 @@ impl<'i> IndexSearch<'i> {
     }
 
     /// The scores of a word. Of several variants in a tool, only the one with the highest score counts.
-    fn term(&mut self, term: &QueryTerm) -> SlotScores {
+    fn term(&mut self, term: &QueryTerm<'_>) -> SlotScores {
         let mut slots = Vec::new();
-        for (variant, weight) in &term.variants {
-            if let Some(postings) = self.index.terms.get(variant.as_str()) {
-                let rarity = self.index.rarity(postings.len());
-                self.variant(postings, *weight, rarity * term.weight, &mut slots);
-            }
+        for variant in &term.variants {
+            let postings = &variant.postings;
+            let rarity = self.index.rarity(postings.len());
+            self.variant(postings, variant.weight, rarity * term.weight, &mut slots);
         }
         for slot in &slots {
             let slot = *slot as usize;
@@ -168,21 +168,12 @@ impl<'i> IndexSearch<'i> {
     }
 
     /// The scores of two words that are adjacent in the query, for the tools in which they are adjacent too.
-    fn pair(&self, query: &ParsedQuery, pair: &QueryPair) -> SlotScores {
-        let postings = pair.terms.map(|term| self.index.terms.get(query.terms[term].variants[0].0.as_str()));
-        let [Some(one), Some(other)] = postings else { return Vec::new() };
-        let rarer = if one.len() < other.len() { one } else { other };
-        let mut matching = Vec::new();
-        for posting in rarer.iter() {
-            let slot = self.index.slots[posting.slot as usize].as_ref();
-            matching.extend(
-                slot.and_then(|slot| Some((posting.slot, term_pairs::counts(&slot.pairs, pair.number)?))),
-            );
-        }
+    fn pair(&self, query: &ParsedQuery<'_>, pair: &QueryPair) -> SlotScores {
+        let [one, other] = pair.terms.map(|term| query.terms[term].stem.as_str());
+        let matching = self.index.adjacent(one, other);
         let weight = self.index.ranking.pair * self.index.rarity(matching.len());
-        let score =
-            |(slot, counts): &(u32, FieldCounts)| (*slot, weight * self.strength(*slot as usize, counts));
-        matching.iter().map(score).collect()
+        let strength = |posting: &TermPosting| self.strength(posting.slot as usize, &posting.counts);
+        matching.iter().map(|posting| (posting.slot, weight * strength(posting))).collect()
     }
 
     /// The sum of the scores of the words and pairs of one clause.

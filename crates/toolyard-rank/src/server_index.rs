@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::compounds;
 use crate::lexicon::SearchLexicon;
 use crate::ranking::{FIELDS, ToolField};
 use crate::term_pairs::{self, TermPair};
@@ -19,6 +20,8 @@ pub(crate) struct ServerIndex {
     pub(crate) tools: Vec<DocumentTerms>,
     /// The terms and their occurrences in the tools.
     pub(crate) terms: Vec<(Arc<str>, Vec<TermOccurrence>)>,
+    /// The words as they are written, in lower case and without stop words, each once.
+    pub(crate) words: Vec<Arc<str>>,
 }
 
 /// The terms of one tool.
@@ -26,7 +29,7 @@ pub(crate) struct DocumentTerms {
     pub(crate) key: Arc<str>,
     /// Number of terms in each field.
     pub(crate) lengths: [u16; FIELDS],
-    /// The pairs of adjacent terms in the name and the description.
+    /// The pairs of adjacent terms, except those in descriptions of parameters.
     pub(crate) pairs: Arc<[TermPair]>,
 }
 
@@ -39,11 +42,12 @@ pub(crate) struct TermOccurrence {
 
 impl ServerIndex {
     pub(crate) fn new(server: &str, tools: &[ToolDocument], lexicon: &SearchLexicon) -> Self {
-        let mut terms = HashMap::new();
+        let (mut terms, mut stems) = (HashMap::new(), HashMap::new());
         let shelve = |(at, tool)| {
             let reader = DocumentReader {
                 lexicon,
                 terms: &mut terms,
+                stems: &mut stems,
                 document: at,
                 lengths: [0; FIELDS],
                 remaining_bytes: MAX_TOOL_BYTES,
@@ -52,7 +56,8 @@ impl ServerIndex {
         };
         let tools = tools.iter().enumerate().map(shelve).collect();
         let terms = terms.into_iter().map(|(term, places): (String, _)| (term.into(), places)).collect();
-        Self { tools, terms }
+        let words = stems.into_keys().map(Into::into).collect();
+        Self { tools, terms, words }
     }
 }
 
@@ -60,6 +65,8 @@ impl ServerIndex {
 struct DocumentReader<'s> {
     lexicon: &'s SearchLexicon,
     terms: &'s mut HashMap<String, Vec<TermOccurrence>>,
+    /// The stems of the words of this server.
+    stems: &'s mut HashMap<String, String>,
     document: usize,
     lengths: [u16; FIELDS],
     /// Number of bytes that may still be read.
@@ -68,14 +75,14 @@ struct DocumentReader<'s> {
 
 impl DocumentReader<'_> {
     fn tool(mut self, server: &str, tool: &ToolDocument) -> DocumentTerms {
-        self.text(ToolField::Server, server);
-        let mut pairs = Vec::new();
+        let mut pairs = self.text(ToolField::Server, server);
         for name in [tool.name.as_str()].into_iter().chain(tool.title.as_deref()) {
             pairs.extend(self.text(ToolField::Name, name));
         }
+        pairs.extend(self.text(ToolField::Description, &compounds::split_words(tool, self.lexicon)));
         pairs.extend(self.text(ToolField::Description, &tool.description));
         for (name, text) in &tool.parameters {
-            self.text(ToolField::Parameter, name);
+            pairs.extend(self.text(ToolField::Parameter, name));
             self.text(ToolField::ParameterText, text);
         }
         DocumentTerms {
@@ -91,18 +98,30 @@ impl DocumentReader<'_> {
         let mut before = String::new();
         let text = words::truncate(text, self.remaining_bytes);
         self.remaining_bytes -= text.len();
-        let lexicon = self.lexicon;
-        lexicon.each_term(text, |term| {
-            self.term(field, term);
-            if matches!(field, ToolField::Name | ToolField::Description) {
+        words::each_word(text, |word| {
+            if self.lexicon.is_stop(word) {
+                return;
+            }
+            let term = self.stem(word);
+            self.term(field, &term);
+            if field != ToolField::ParameterText {
                 if !before.is_empty() {
-                    pairs.push(TermPair::new(&before, term, field));
+                    pairs.push(TermPair::new(&before, &term, field));
                 }
-                before.clear();
-                before.push_str(term);
+                before = term;
             }
         });
         pairs
+    }
+
+    /// The stem of a word, which is computed once for each server.
+    fn stem(&mut self, word: &str) -> String {
+        if let Some(stem) = self.stems.get(word) {
+            return stem.clone();
+        }
+        let stem = self.lexicon.stem(word).into_owned();
+        self.stems.insert(word.to_owned(), stem.clone());
+        stem
     }
 
     fn term(&mut self, field: ToolField, term: &str) {

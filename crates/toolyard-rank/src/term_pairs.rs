@@ -6,26 +6,19 @@ use std::sync::Arc;
 use crate::ranking::{FIELDS, ToolField};
 use crate::server_index::FieldCounts;
 
-/// Two terms, and the number of times they are adjacent in a tool.
+/// Two terms, and the number of times they are adjacent in each field of a tool.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TermPair {
     number: u32,
-    in_name: u8,
-    in_description: u8,
+    counts: FieldCounts,
 }
 
 impl TermPair {
     /// One occurrence in this field.
     pub(crate) fn new(one: &str, other: &str, field: ToolField) -> Self {
-        let in_name = u8::from(field == ToolField::Name);
-        Self { number: pair_hash(one, other), in_name, in_description: 1 - in_name }
-    }
-
-    fn counts(self) -> FieldCounts {
         let mut counts = [0; FIELDS];
-        counts[ToolField::Name as usize] = self.in_name;
-        counts[ToolField::Description as usize] = self.in_description;
-        counts
+        counts[field as usize] = 1;
+        Self { number: pair_hash(one, other), counts }
     }
 }
 
@@ -41,8 +34,9 @@ pub(crate) fn merge(mut pairs: Vec<TermPair>) -> Arc<[TermPair]> {
     pairs.dedup_by(|next, previous| {
         let same = next.number == previous.number;
         if same {
-            previous.in_name = previous.in_name.saturating_add(next.in_name);
-            previous.in_description = previous.in_description.saturating_add(next.in_description);
+            for (count, more) in previous.counts.iter_mut().zip(next.counts) {
+                *count = count.saturating_add(more);
+            }
         }
         same
     });
@@ -52,7 +46,7 @@ pub(crate) fn merge(mut pairs: Vec<TermPair>) -> Arc<[TermPair]> {
 /// The number of occurrences of the pair with this hash, if there are any.
 pub(crate) fn counts(pairs: &[TermPair], number: u32) -> Option<FieldCounts> {
     let at = pairs.binary_search_by_key(&number, |pair| pair.number).ok()?;
-    Some(pairs[at].counts())
+    Some(pairs[at].counts)
 }
 
 #[cfg(test)]

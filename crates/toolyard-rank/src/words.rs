@@ -4,12 +4,20 @@
 const MAX_WORD_BYTES: usize = 64;
 
 /// Passes each word of a text in lower case to `take`. `getUserByID`, `get_user_by_id` and `get user by id` have the
-/// same words.
+/// same words. Text in a script without spaces is passed as pairs of adjacent letters.
 pub(crate) fn each_word(text: &str, mut take: impl FnMut(&str)) {
     let mut word = String::new();
+    let mut letters = LetterPairs::default();
     let mut chars = text.chars().peekable();
     let mut before = None;
     while let Some(char) = chars.next() {
+        if is_ideograph(char) {
+            flush(&mut word, &mut take);
+            letters.push(char, &mut take);
+            before = None;
+            continue;
+        }
+        letters.end(&mut take);
         if !char.is_alphanumeric() {
             flush(&mut word, &mut take);
             before = None;
@@ -24,6 +32,7 @@ pub(crate) fn each_word(text: &str, mut take: impl FnMut(&str)) {
         before = Some(char);
     }
     flush(&mut word, &mut take);
+    letters.end(&mut take);
 }
 
 fn flush(word: &mut String, take: &mut impl FnMut(&str)) {
@@ -33,20 +42,46 @@ fn flush(word: &mut String, take: &mut impl FnMut(&str)) {
     }
 }
 
-/// True if a word starts within an identifier: `get|User`, `HTTP|Server`, and around each letter of a script without
-/// spaces.
-fn starts_word(before: Option<char>, char: char, after: Option<char>) -> bool {
-    let Some(before) = before else { return false };
-    let humps = char.is_uppercase()
-        && (before.is_lowercase()
-            || before.is_numeric()
-            || (before.is_uppercase() && after.is_some_and(char::is_lowercase)));
-    humps || is_ideograph(before) || is_ideograph(char)
+/// A run of letters of a script without spaces. A single letter has many meanings and occurs in many words, two
+/// adjacent letters are mostly a word or a part of one.
+#[derive(Default)]
+struct LetterPairs {
+    last: Option<char>,
+    has_pair: bool,
 }
 
-/// True for scripts that do not separate words with spaces: each letter is a word.
+impl LetterPairs {
+    fn push(&mut self, letter: char, take: &mut impl FnMut(&str)) {
+        if let Some(last) = self.last.replace(letter) {
+            take(&String::from_iter([last, letter]));
+            self.has_pair = true;
+        }
+    }
+
+    /// Ends the run. Only a letter that stands alone is a word.
+    fn end(&mut self, take: &mut impl FnMut(&str)) {
+        let Self { last, has_pair } = std::mem::take(self);
+        if let (Some(letter), false) = (last, has_pair) {
+            take(letter.encode_utf8(&mut [0; 4]));
+        }
+    }
+}
+
+/// True if a word starts within an identifier: `get|User`, `HTTP|Server`.
+fn starts_word(before: Option<char>, char: char, after: Option<char>) -> bool {
+    let Some(before) = before else { return false };
+    char.is_uppercase()
+        && (before.is_lowercase()
+            || before.is_numeric()
+            || (before.is_uppercase() && after.is_some_and(char::is_lowercase)))
+}
+
+/// True for letters of scripts that do not separate words with spaces, and of Korean, whose words have endings.
 fn is_ideograph(char: char) -> bool {
-    matches!(char, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
+    matches!(char,
+        '\u{3005}'..='\u{3007}' | '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}'
+        | '\u{ac00}'..='\u{d7a3}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
+        && char.is_alphanumeric()
 }
 
 /// The beginning of a text, at most `max_bytes` long.
@@ -81,7 +116,11 @@ mod tests {
     fn other_scripts_are_split_into_words() {
         check("Größe ändern", "größe ändern");
         check("İstanbul", "istanbul");
-        check("天气 forecast", "天 气 forecast");
+        check("天气 forecast", "天气 forecast");
+        check("查询天气预报", "查询 询天 天气 气预 预报");
+        check("图 2张图片x", "图 2 张图 图片 x");
+        check("날씨를 알려줘", "날씨 씨를 알려 려줘");
+        check("カタカナ・ひら", "カタ タカ カナ ひら");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Quality figures of rankings.
 
+use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
 use super::sets::{RetrievalQuery, RetrievalSet};
@@ -15,7 +16,7 @@ pub(super) struct RankingFigures {
     pub(super) recall_at_10: f64,
     /// Normalized discounted cumulative gain at ten: the ranks compared with the best order.
     pub(super) ndcg_at_10: f64,
-    queries: usize,
+    pub(super) queries: usize,
 }
 
 impl AddAssign for RankingFigures {
@@ -61,24 +62,27 @@ impl RankingFigures {
 }
 
 /// The figures of a ranker on one set.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 pub(super) struct SetFigures {
     pub(super) all: RankingFigures,
-    /// The figures of every second query, starting with the first, and with the second.
-    pub(super) halves: [RankingFigures; 2],
+    /// The figures by kind of query, of sets that have kinds.
+    pub(super) kinds: BTreeMap<String, RankingFigures>,
 }
 
 impl SetFigures {
     /// Measures a ranker, which returns the IDs of the first tools for a query.
     pub(super) fn measure(set: &RetrievalSet, rank: impl Fn(&str) -> Vec<String>) -> Self {
         let mut sums = Self::default();
-        for (number, query) in set.queries.iter().enumerate() {
+        for query in &set.queries {
             let ranking = rank(&query.text);
             let figures = RankingFigures::of(query, &ranking.iter().map(String::as_str).collect::<Vec<_>>());
             sums.all += figures;
-            sums.halves[number % 2] += figures;
+            if let Some(kind) = &query.kind {
+                *sums.kinds.entry(kind.clone()).or_default() += figures;
+            }
         }
-        Self { all: sums.all.mean(), halves: sums.halves.map(RankingFigures::mean) }
+        let kinds = sums.kinds.into_iter().map(|(kind, figures)| (kind, figures.mean())).collect();
+        Self { all: sums.all.mean(), kinds }
     }
 }
 
@@ -95,7 +99,11 @@ mod tests {
     #[track_caller]
     fn check(ranking: &[&str], expected: [f64; 3]) {
         let group = |tools: &[&str]| tools.iter().map(|tool| (*tool).to_owned()).collect();
-        let query = RetrievalQuery { text: String::new(), relevant: vec![group(&["a", "b"]), group(&["c"])] };
+        let query = RetrievalQuery {
+            text: String::new(),
+            kind: None,
+            relevant: vec![group(&["a", "b"]), group(&["c"])],
+        };
         let RankingFigures { recall_at_5, recall_at_10, ndcg_at_10, .. } =
             RankingFigures::of(&query, ranking);
         let actual = [recall_at_5, recall_at_10, ndcg_at_10];

@@ -10,23 +10,30 @@
 
 mod ablation;
 mod baseline;
+mod choice;
 mod figures;
 mod goals;
 mod rankers;
 mod report;
 mod sets;
 mod timing;
+mod variants;
 
 use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
 use clap::Parser;
-use toolyard_rank::SearchLexicon;
+use toolyard_rank::{RankingWeights, SearchLexicon};
 use xtask_support::CORPORA_VARIABLE;
 
 use self::rankers::RankerComparison;
+use self::sets::RetrievalSet;
 use self::timing::RetrievalTiming;
+use self::variants::SetVariant;
+
+/// Number of queries of a set in each variant.
+const VARIANT_QUERIES: usize = 200;
 
 /// Measure the tool search on public catalogs and queries
 #[derive(Parser)]
@@ -35,9 +42,12 @@ struct RetrievalArgs {
     /// Write the results to `docs/retrieval.md`, including those of `--ablate`
     #[arg(long)]
     write: bool,
-    /// Show the value of each step of the ranking, and the results of constants chosen on other data
+    /// Show the value of each step of the ranking, and the results of steps and weights chosen on other sets
     #[arg(long)]
     ablate: bool,
+    /// Compare the ranking with this weight (`name=value`), or without any step (`plain`), with tuned BM25
+    #[arg(long, value_name = "WEIGHT")]
+    set: Vec<String>,
 }
 
 /// Measures if the sets are available.
@@ -59,24 +69,51 @@ fn main() -> anyhow::Result<()> {
 fn measure(args: &RetrievalArgs, corpora: &Path) -> anyhow::Result<()> {
     let sets = sets::read_sets(&corpora.join("retrieval"))?;
     let lexicon = Arc::new(SearchLexicon::english());
+    if !args.set.is_empty() {
+        let ranking = choice::changed(&args.set)?;
+        println!("{}", report::variants(&sets, &compare_variants(&sets, &lexicon, &ranking)));
+        return Ok(());
+    }
     let indexed: Vec<_> = sets.iter().map(|set| (set, rankers::index(set, &lexicon))).collect();
     let compared =
         indexed.iter().map(|(set, index)| (set.name.clone(), RankerComparison::measure(set, index)));
     let all: Vec<(String, RankerComparison)> = compared.collect();
+    let recorded = sets::read_recorded_set(
+        &xtask_support::root().join("fixtures/retrieval"),
+        &corpora.join("mcp/servers.jsonl.gz"),
+    )?;
+    let recorded_figures = RankerComparison::measure(&recorded, &rankers::index(&recorded, &lexicon));
     let timing = RetrievalTiming::measure(corpora, &sets, &lexicon)?;
-    let tools: Vec<usize> = sets.iter().map(|set| set.tools.len()).collect();
-    let queries: Vec<usize> = sets.iter().map(|set| set.queries.len()).collect();
+    let variants = compare_variants(&sets, &lexicon, &RankingWeights::default());
+    let held_out = (args.ablate || args.write).then(|| choice::leave_one_out(&indexed, &lexicon));
     let mut page = include_str!("head.md").to_owned();
-    page += &report::comparison(&all, &tools, &queries);
+    page += &report::comparison(&all, &sets);
+    page += &report::recorded(&recorded, &recorded_figures);
     page += &report::timing(&timing);
-    page += &report::goals(&all, &timing);
-    if args.ablate || args.write {
+    page += &report::goals(&all, held_out.as_deref(), &timing);
+    page += &report::variants(&sets, &variants);
+    if let Some(held_out) = &held_out {
+        page += &report::held_out(held_out, &all);
         page += &report::steps(&all, &ablation::without_steps(&indexed));
-        page += &report::held_out(&ablation::held_out(&indexed), &all);
     }
     println!("{page}");
     if args.write {
         std::fs::write(xtask_support::root().join("docs/retrieval.md"), &page).context("write the page")?;
     }
-    goals::ensure_met(&all)
+    goals::ensure_met(&all, held_out.as_deref())
+}
+
+/// The lead of a ranking over tuned BM25 on each variant of the sets, by set.
+fn compare_variants(
+    sets: &[RetrievalSet],
+    lexicon: &Arc<SearchLexicon>,
+    ranking: &RankingWeights,
+) -> Vec<(&'static str, Vec<f64>)> {
+    let lead = |variant: &SetVariant, set: &RetrievalSet| {
+        let changed = variant.apply(set, VARIANT_QUERIES);
+        let index = rankers::index(&changed, lexicon).with_ranking(ranking.clone());
+        rankers::ours(&changed, &index).all.ndcg_at_10 - rankers::tuned(&changed).all.ndcg_at_10
+    };
+    let leads = |variant: &SetVariant| (variant.name, sets.iter().map(|set| lead(variant, set)).collect());
+    variants::VARIANTS.iter().map(leads).collect()
 }

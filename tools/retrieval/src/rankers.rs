@@ -20,14 +20,19 @@ pub(super) struct RankerComparison {
 impl RankerComparison {
     pub(super) fn measure(set: &RetrievalSet, index: &ToolIndex) -> Self {
         let plain = BaselineBm25::new(BaselineReading::Plain, &set.tools);
-        let tuned = BaselineBm25::new(BaselineReading::tuned(), &set.tools);
         Self {
             rockbot: rockbot(set),
             plain: SetFigures::measure(set, |query| plain.rank(query, MAX_RANK)),
-            tuned: SetFigures::measure(set, |query| tuned.rank(query, MAX_RANK)),
+            tuned: tuned(set),
             ours: ours(set, index),
         }
     }
+}
+
+/// Tuned BM25.
+pub(super) fn tuned(set: &RetrievalSet) -> SetFigures {
+    let tuned = BaselineBm25::new(BaselineReading::tuned(), &set.tools);
+    SetFigures::measure(set, |query| tuned.rank(query, MAX_RANK))
 }
 
 /// The ranker of RockBot's agents, over names and descriptions.

@@ -18,7 +18,7 @@ pub(super) struct RetrievalSet {
 }
 
 /// A tool of a set, or of a server.
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 pub(super) struct CatalogTool {
     /// Its ID in queries.
     #[serde(default)]
@@ -33,9 +33,12 @@ pub(super) struct CatalogTool {
 }
 
 /// A query.
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 pub(super) struct RetrievalQuery {
     pub(super) text: String,
+    /// The kind of query, in sets that have kinds.
+    #[serde(default)]
+    pub(super) kind: Option<String>,
     /// The relevant tools: one of each group is needed.
     pub(super) relevant: Vec<Vec<String>>,
 }
@@ -47,6 +50,11 @@ impl CatalogTool {
 
     pub(super) fn description(&self) -> &str {
         self.description.as_deref().unwrap_or_default()
+    }
+
+    /// Removes its parameters.
+    pub(super) fn remove_parameters(&mut self) {
+        self.input_schema = Value::Null;
     }
 
     /// Its parameters and their descriptions.
@@ -99,6 +107,25 @@ fn unpack(program: &str, file: &Path) -> anyhow::Result<String> {
     let output = output.with_context(|| format!("start {program}"))?;
     ensure!(output.status.success(), "{program} cannot unpack {}", file.display());
     String::from_utf8(output.stdout).context("invalid UTF-8")
+}
+
+/// Reads the set of the repository: queries over recorded servers.
+pub(super) fn read_recorded_set(folder: &Path, servers: &Path) -> anyhow::Result<RetrievalSet> {
+    let lines = std::fs::read_to_string(folder.join("servers.json")).context("read the servers")?;
+    let lines: Vec<usize> = serde_json::from_str(&lines).context("invalid servers")?;
+    let queries = std::fs::read_to_string(folder.join("queries.jsonl")).context("read the queries")?;
+    let recorded = unpack("gzip", servers)?;
+    let recorded: Vec<&str> = recorded.lines().collect();
+    let mut tools = Vec::new();
+    for line in lines {
+        let server = recorded.get(line).with_context(|| format!("no server in line {line}"))?;
+        let server: RecordedServer = serde_json::from_str(server).context("invalid line")?;
+        for tool in server.tools {
+            let id = format!("{}::{}", server.id, tool.name);
+            tools.push(CatalogTool { id, server: Some(server.id.clone()), ..tool });
+        }
+    }
+    Ok(RetrievalSet { name: "recorded-servers".to_owned(), tools, queries: parse_lines(&queries)? })
 }
 
 /// A server with its list of tools.

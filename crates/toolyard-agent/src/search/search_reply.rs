@@ -22,7 +22,8 @@ const MAX_SCHEMA_BYTES: usize = 24_000;
 /// Maximum length of a list of parameters in characters.
 const MAX_PARAMETERS_LENGTH: usize = 120;
 
-const NOTHING: &str = "No tool matches. Use other words: the usual name of the thing, or what is done to it.";
+const NOTHING: &str = "No tool matches. Describe it in English, in other words: the usual name of the thing, or what is \
+                       done to it.";
 
 const SHORTENED: &str =
     "To see the inputSchema of a tool that has only parameters (`?`: optional), search for its name.";

@@ -105,7 +105,7 @@ async fn unadvertised_tool_is_found_and_called() {
     all call_tool {}
       `name` is required. Give the name of a tool as search_tools shows it, and its parameters in `arguments`.
     web search_tools {"query":"add"}
-      {"tools":[],"note":"No tool matches. Use other words: the usual name of the thing, or what is done to it."}
+      {"tools":[],"note":"No tool matches. Describe it in English, in other words: the usual name of the thing, or what is done to it."}
     web call_tool {"name":"add","arguments":{"a":1}}
       There is no tool `add`. Take a name exactly as search_tools shows it.
     web add {"a":1}

@@ -1,0 +1,155 @@
+//! Steps and weights of the ranking as a program chooses them on some sets.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use anyhow::Context;
+use toolyard_rank::{RankingWeights, SearchLexicon, ToolField};
+
+use super::ablation::{self, IndexedSet};
+use super::rankers;
+use super::sets::RetrievalSet;
+use super::variants;
+
+/// Accesses a weight of a ranking.
+type WeightAccess = fn(&mut RankingWeights) -> &mut f32;
+
+/// A weight and the values among which it is chosen, the first of which leaves the step out.
+pub(super) struct WeightChoice {
+    pub(super) name: &'static str,
+    pub(super) weight: WeightAccess,
+    values: &'static [f32],
+}
+
+/// Minimum gain, in points, for which a value is changed.
+const MIN_GAIN: f64 = 0.1;
+/// Number of times that each weight is chosen.
+const PASSES: usize = 2;
+
+const fn choice(name: &'static str, weight: WeightAccess, values: &'static [f32]) -> WeightChoice {
+    WeightChoice { name, weight, values }
+}
+
+/// All weights that are chosen.
+pub(super) const CHOICES: [WeightChoice; 17] = [
+    choice("name", |ranking| &mut ranking.field(ToolField::Name).weight, &[1.0, 2.0, 3.0, 5.0]),
+    choice("parameter", |ranking| &mut ranking.field(ToolField::Parameter).weight, &[1.0, 0.5, 0.0]),
+    choice(
+        "parameter-text",
+        |ranking| &mut ranking.field(ToolField::ParameterText).weight,
+        &[1.0, 0.5, 0.25, 0.0],
+    ),
+    choice("server", |ranking| &mut ranking.field(ToolField::Server).weight, &[1.0, 2.0, 0.5, 0.0]),
+    choice("k1", |ranking| &mut ranking.k1, &[1.5, 0.75, 3.0]),
+    choice("synonym", |ranking| &mut ranking.synonym, &[0.0, 0.15, 0.3, 0.5]),
+    choice("abbreviation", |ranking| &mut ranking.abbreviation, &[0.0, 0.3, 0.6, 1.0]),
+    choice("filler", |ranking| &mut ranking.filler, &[1.0, 0.5, 0.25, 0.0]),
+    choice("spelling", |ranking| &mut ranking.spelling, &[0.0, 0.3, 0.6, 0.8]),
+    choice("compound", |ranking| &mut ranking.compound, &[0.0, 0.5, 1.0]),
+    choice("repetition", |ranking| &mut ranking.repetition, &[1000.0, 4.0, 1.0, 0.0]),
+    choice("pair", |ranking| &mut ranking.pair, &[0.0, 0.15, 0.3, 0.6]),
+    choice("name-coverage", |ranking| &mut ranking.name_coverage, &[0.0, 0.15, 0.3, 0.6]),
+    choice("clause", |ranking| &mut ranking.clause, &[0.0, 0.5, 1.0, 2.0]),
+    choice("evenness", |ranking| &mut ranking.evenness, &[0.0, 0.5, 1.0]),
+    choice("siblings", |ranking| &mut ranking.siblings, &[0.0, 0.25, 0.5, 1.0]),
+    choice("absent-siblings", |ranking| &mut ranking.absent_siblings, &[2.0, 1.0, 4.0]),
+];
+
+/// The ranking without any step.
+fn plain() -> RankingWeights {
+    let mut ranking = RankingWeights::default();
+    for choice in &CHOICES {
+        *(choice.weight)(&mut ranking) = choice.values[0];
+    }
+    ranking
+}
+
+/// Returns the default ranking, or the one without any step after `plain`, with some weights changed (`name=value`).
+pub(super) fn changed(settings: &[String]) -> anyhow::Result<RankingWeights> {
+    let mut ranking =
+        if settings.iter().any(|setting| setting == "plain") { plain() } else { RankingWeights::default() };
+    for setting in settings.iter().filter(|setting| *setting != "plain") {
+        let (name, value) = setting.split_once('=').with_context(|| format!("no value in {setting}"))?;
+        let choice = CHOICES.iter().find(|choice| choice.name == name);
+        let choice = choice.with_context(|| format!("no weight {name}"))?;
+        *(choice.weight)(&mut ranking) = value.parse()?;
+    }
+    Ok(ranking)
+}
+
+/// The figures on a set that the steps and weights were not chosen on.
+pub(super) struct HeldOutFigures {
+    /// nDCG with the steps and weights that were chosen on the other sets.
+    pub(super) chosen: f64,
+    /// The same without the tables that were written by hand.
+    pub(super) without_rows: f64,
+    /// The chosen weights.
+    pub(super) weights: RankingWeights,
+}
+
+/// Number of queries of a set on which weights are chosen.
+const MAX_QUERIES: usize = 100;
+/// Variants of the sets on which weights are chosen.
+const VARIANTS: [&str; 4] =
+    ["as they are", "each tool as one text", "queries within a story", "a wrong letter in a query"];
+/// The weights of tables that were written by hand.
+const ROWS: [&str; 3] = ["synonym", "abbreviation", "filler"];
+
+/// Chooses steps and weights on all sets but one, and measures them on that one, for each set.
+pub(super) fn leave_one_out(sets: &[IndexedSet<'_>], lexicon: &Arc<SearchLexicon>) -> Vec<HeldOutFigures> {
+    let variants = variants::VARIANTS.iter().filter(|variant| VARIANTS.contains(&variant.name));
+    let varied: Vec<Vec<RetrievalSet>> = variants
+        .map(|variant| sets.iter().map(|(set, _)| variant.apply(set, MAX_QUERIES)).collect())
+        .collect();
+    let varied: Vec<Vec<IndexedSet<'_>>> = varied
+        .iter()
+        .map(|sets| sets.iter().map(|set| (set, rankers::index(set, lexicon))).collect())
+        .collect();
+    let evaluate = |ranking: &RankingWeights| -> Vec<f64> {
+        let figures: Vec<_> = varied.iter().map(|sets| ablation::evaluate(sets, ranking)).collect();
+        let of_set = |at: usize| figures.iter().map(|sets| sets[at].all.ndcg_at_10).sum::<f64>();
+        (0..sets.len()).map(|at| of_set(at) / figures.len() as f64).collect()
+    };
+    let mut memo = RankingMemo { evaluate: &evaluate, known: HashMap::new() };
+    let held = sets.iter().enumerate().map(|(at, set)| {
+        let weights = memo.choose(at, &[]);
+        let without_rows = memo.choose(at, &ROWS);
+        let figures = |ranking| ablation::evaluate(std::slice::from_ref(set), ranking)[0].all.ndcg_at_10;
+        HeldOutFigures { chosen: figures(&weights), without_rows: figures(&without_rows), weights }
+    });
+    held.collect()
+}
+
+/// Figures of rankings on all sets, each computed once.
+struct RankingMemo<'e> {
+    evaluate: &'e dyn Fn(&RankingWeights) -> Vec<f64>,
+    known: HashMap<String, Vec<f64>>,
+}
+
+impl RankingMemo<'_> {
+    fn mean_without(&mut self, ranking: &RankingWeights, left_out: usize) -> f64 {
+        let evaluate = self.evaluate;
+        let all = self.known.entry(format!("{ranking:?}")).or_insert_with(|| evaluate(ranking));
+        let rest = all.iter().enumerate().filter(|(at, _)| *at != left_out).map(|(_, ndcg)| ndcg);
+        rest.sum::<f64>() / (all.len() - usize::from(left_out < all.len())) as f64
+    }
+
+    /// Chooses one weight after the other on all sets but one, beginning with the ranking without any step.
+    fn choose(&mut self, left_out: usize, fixed: &[&str]) -> RankingWeights {
+        let mut ranking = plain();
+        let mut best = self.mean_without(&ranking, left_out);
+        for _ in 0..PASSES {
+            for choice in CHOICES.iter().filter(|choice| !fixed.contains(&choice.name)) {
+                for value in choice.values {
+                    let mut other = ranking.clone();
+                    *(choice.weight)(&mut other) = *value;
+                    let reached = self.mean_without(&other, left_out);
+                    if reached > best + MIN_GAIN {
+                        (ranking, best) = (other, reached);
+                    }
+                }
+            }
+        }
+        ranking
+    }
+}
