@@ -4,7 +4,7 @@ and its result as JSON.
 usage: large_results.py URL MODE KEY CALLS
 
 MODE is `legacy`, or a revision of the modern era. CALLS is a JSON list of [tool, arguments]. In arguments, `$KEY` is the
-key of the last stored result.
+key of the last stored result, and `$BASE` the common beginning of the keys of its chunks.
 """
 
 import asyncio
@@ -27,13 +27,20 @@ def stored_key(structured, texts):
     return found and found[1]
 
 
+def known_key(value, known):
+    for name, key in known.items():
+        value = value.replace(name, key) if isinstance(value, str) else value
+    return value
+
+
 async def main(url, mode, key, calls):
     http_client = httpx2.AsyncClient(timeout=60, headers={"Authorization": f"Bearer {key}"})
     async with Client(streamable_http_client(url, http_client=http_client), mode=mode) as client:
         listed = {tool.name: tool.output_schema for tool in (await client.list_tools()).tools}
         stored, seen = None, []
         for tool, arguments in calls:
-            arguments = json.loads(json.dumps(arguments).replace("$KEY", stored or ""))
+            known = {"$KEY": stored or "", "$BASE": (stored or "").removesuffix("-index")}
+            arguments = {name: known_key(value, known) for name, value in arguments.items()}
             call = {"tool": tool, "schema": listed.get(tool)}
             try:
                 result = await client.call_tool(tool, arguments)

@@ -35,7 +35,7 @@ fn walk(gateway: &TestGateway, mode: &str, steps: &Value) -> String {
 }
 
 /// Replaces durations, such as `4m59s`.
-fn without_times(text: &str) -> String {
+pub(crate) fn without_times(text: &str) -> String {
     let is_time = |word: &str| {
         let word = word.trim_start_matches('(').trim_end_matches([')', '.']);
         word.ends_with('s')

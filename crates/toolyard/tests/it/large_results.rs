@@ -10,6 +10,7 @@ use toolyard_testing::peers;
 use toolyard_testing::process::run;
 use toolyard_testing::scripted_server::script;
 
+use crate::agent_tools::without_times;
 use crate::support::gateway::TestGateway;
 
 /// The default bound in characters.
@@ -77,7 +78,8 @@ impl Archive {
     #[track_caller]
     fn rest(&self, tool: &str) -> (Value, Value) {
         let get = |line: &str| -> Value {
-            let response = send_with_key(self.gateway.address, &self.key, line, r#"{"rows":1000}"#);
+            let response =
+                send_with_key(self.gateway.address, &self.key, line, r#"{"arguments":{"rows":1000}}"#);
             assert_eq!(response.status, 200, "{}", response.body);
             serde_json::from_str(&response.body).unwrap()
         };
@@ -193,27 +195,31 @@ fn without_ids(text: &str) -> String {
     text.split('/').map(segment).collect::<Vec<_>>().join("/")
 }
 
-/// A table of 2 MB, a log of 500 kB and a page of 70 kB.
+/// A table of 2 MB.
 #[test]
-fn answers_are_found_in_large_results() {
-    let archive = Archive::start(json!({"builtins": {}}));
+fn answer_is_found_in_large_json() {
     let calls = [
         ("export", json!({})),
         ("query_working_memory", json!({"key": "$KEY", "expression": "rows[?id == 'r-12345'].price"})),
-        ("log", json!({})),
-        ("search_working_memory", json!({"query": "payment failed"})),
-        ("page", json!({})),
-        ("search_working_memory", json!({"query": "retention audit records"})),
     ];
-    let seen = archive.python("2026-07-28", &calls);
-    let answers = ["3086.25", "tool-log", "400 days"];
-    let transcripts: Vec<_> = calls
-        .chunks(2)
-        .zip(seen.chunks(2))
-        .zip(answers)
-        .map(|((calls, seen), answer)| transcript(calls, seen, answer))
-        .collect();
-    assert_snapshot!(transcripts.join("\n\n"));
+    let seen = Archive::start(json!({"builtins": {}})).python("2026-07-28", &calls);
+    assert_snapshot!(transcript(&calls, &seen, "[3086.25]"));
+}
+
+/// A page of 70 kB.
+#[test]
+fn answer_is_found_on_a_large_page() {
+    let calls = [("page", json!({})), ("get_from_working_memory", json!({"key": "$BASE-chunk1"}))];
+    let seen = Archive::start(json!({"builtins": {}})).python("2026-07-28", &calls);
+    assert_snapshot!(transcript(&calls, &seen, "400 days"));
+}
+
+/// A log of 500 kB.
+#[test]
+fn chunk_is_found_in_a_large_log() {
+    let calls = [("log", json!({})), ("search_working_memory", json!({"query": "payment failed"}))];
+    let seen = Archive::start(json!({"builtins": {}})).python("2026-07-28", &calls);
+    assert_snapshot!(without_times(&transcript(&calls, &seen, "-chunk4")));
 }
 
 /// REST and the tools that describe others have the output schema of the server.
