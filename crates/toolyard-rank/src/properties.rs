@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
+use crate::vocabulary::{MIN_CORRECTED_LENGTH, WordVocabulary};
+use crate::words::each_word;
 use crate::{IndexChange, RankingWeights, SearchHit, SearchLexicon, ToolDocument, ToolIndex};
 
 /// Texts of a few words that occur often, or of arbitrary characters.
@@ -269,4 +271,38 @@ fn queries_of_other_languages_find_nothing() {
     check_services("quiero reservar una mesa para cuatro", &[]);
     check_services("как создать задачу", &[]);
     check_services("astronomy", &[]);
+}
+
+#[test]
+fn words_of_any_text_are_bounded() {
+    proptest!(|(text in any::<String>(), letters in "[a-zA-Z0-9_ .天气\\u{ac00}カé]{0,40}")| {
+        for text in [text, letters] {
+            let mut words = Vec::new();
+            each_word(&text, |word| words.push(word.to_owned()));
+            prop_assert!(words.iter().all(|word| !word.is_empty() && word.len() <= 80));
+            prop_assert!(words.iter().all(|word| word.chars().all(char::is_alphanumeric)));
+            prop_assert!(words.len() <= text.chars().count());
+        }
+    });
+}
+
+#[test]
+fn any_word_with_one_error_is_corrected() {
+    proptest!(|(word in "[a-z]{5,12}", at in 0_usize..12, letter in "[a-z]", kind in 0..4, others in prop::collection::vec("[a-z]{1,12}", 0..20))| {
+        let at = at % (word.len() - 1);
+        let mistyped = match kind {
+            0 => format!("{}{letter}{}", &word[..at], &word[at + 1..]),
+            1 => format!("{}{letter}{}", &word[..at], &word[at..]),
+            2 => format!("{}{}", &word[..at], &word[at + 1..]),
+            _ => format!("{}{}{}{}", &word[..at], &word[at + 1..at + 2], &word[at..=at], &word[at + 2..]),
+        };
+        let mut vocabulary = WordVocabulary::default();
+        let words: Vec<Arc<str>> = [&word].into_iter().chain(&others).map(|word| word.as_str().into()).collect();
+        // A word of most servers is among the corrections, however many others are alike.
+        (0..2).for_each(|_| vocabulary.add(&words[..1]));
+        vocabulary.add(&words[1..]);
+        if mistyped.len() >= MIN_CORRECTED_LENGTH && mistyped != word {
+            prop_assert!(vocabulary.corrections(&mistyped).contains(&word.as_str()), "{mistyped} of {word}");
+        }
+    });
 }

@@ -43,6 +43,8 @@ pub(crate) struct QueryTerm<'i> {
 /// The occurrences of a form of a word in tools, and the weight of the form.
 pub(crate) struct TermVariant<'i> {
     pub(crate) postings: Cow<'i, [TermPosting]>,
+    /// Number of tools by which its rarity is computed. A compound is at most as rare as the word that it stands for.
+    pub(crate) matching: usize,
     pub(crate) weight: f32,
 }
 
@@ -170,7 +172,8 @@ impl ClauseReader<'_, '_> {
             for term in terms.into_iter().flatten() {
                 let term = &mut self.query.terms[term];
                 term.familiarity = WordFamiliarity::Known;
-                term.variants.push(TermVariant { postings: Cow::Borrowed(postings), weight });
+                let matching = postings.len().max(self.index.postings(&term.stem).len());
+                term.variants.push(TermVariant { postings: Cow::Borrowed(postings), matching, weight });
             }
         }
     }
@@ -182,7 +185,8 @@ fn query_term<'i>(word: &str, stem: String, index: &'i ToolIndex) -> QueryTerm<'
     let mut variants = Vec::new();
     let mut add = |postings: Cow<'i, [TermPosting]>, weight: f32| {
         if weight > 0.0 && !postings.is_empty() {
-            variants.push(TermVariant { postings, weight });
+            let matching = postings.len();
+            variants.push(TermVariant { postings, matching, weight });
         }
     };
     let borrow = |stem: &str| Cow::Borrowed(index.postings(stem));
@@ -191,7 +195,12 @@ fn query_term<'i>(word: &str, stem: String, index: &'i ToolIndex) -> QueryTerm<'
     lexicon.synonyms(&stem).iter().for_each(|other| add(borrow(other), ranking.synonym));
     if ranking.compound > 0.0 {
         for [one, other] in splits(word, index) {
-            add(Cow::Owned(index.adjacent(&one, &other)), ranking.compound);
+            let postings = index.adjacent(&one, &other);
+            if !postings.is_empty() {
+                let matching = postings.len().max(index.postings(&stem).len());
+                let postings = Cow::Owned(postings);
+                variants.push(TermVariant { postings, matching, weight: ranking.compound });
+            }
         }
     }
     let mut familiarity = WordFamiliarity::Known;
@@ -199,7 +208,8 @@ fn query_term<'i>(word: &str, stem: String, index: &'i ToolIndex) -> QueryTerm<'
         familiarity = WordFamiliarity::Corrected;
         for other in index.vocabulary.corrections(word) {
             let postings = Cow::Borrowed(index.postings(&lexicon.stem(other)));
-            variants.push(TermVariant { postings, weight: ranking.spelling });
+            let matching = postings.len();
+            variants.push(TermVariant { postings, matching, weight: ranking.spelling });
         }
     }
     if variants.is_empty() {

@@ -134,7 +134,7 @@ impl<'i> IndexSearch<'i> {
         let mut slots = Vec::new();
         for variant in &term.variants {
             let postings = &variant.postings;
-            let rarity = self.index.rarity(postings.len());
+            let rarity = self.index.rarity(variant.matching);
             self.variant(postings, variant.weight, rarity * term.weight, &mut slots);
         }
         for slot in &slots {

@@ -55,7 +55,7 @@ impl ServerIndex {
             reader.tool(server, tool)
         };
         let tools = tools.iter().enumerate().map(shelve).collect();
-        let terms = terms.into_iter().map(|(term, places): (String, _)| (term.into(), places)).collect();
+        let terms = terms.into_iter().collect();
         let words = stems.into_keys().map(Into::into).collect();
         Self { tools, terms, words }
     }
@@ -64,9 +64,9 @@ impl ServerIndex {
 /// Reads the texts of a tool.
 struct DocumentReader<'s> {
     lexicon: &'s SearchLexicon,
-    terms: &'s mut HashMap<String, Vec<TermOccurrence>>,
+    terms: &'s mut HashMap<Arc<str>, Vec<TermOccurrence>>,
     /// The stems of the words of this server.
-    stems: &'s mut HashMap<String, String>,
+    stems: &'s mut HashMap<String, Arc<str>>,
     document: usize,
     lengths: [u16; FIELDS],
     /// Number of bytes that may still be read.
@@ -95,7 +95,7 @@ impl DocumentReader<'_> {
     /// Reads a text and returns its pairs of adjacent terms.
     fn text(&mut self, field: ToolField, text: &str) -> Vec<TermPair> {
         let mut pairs = Vec::new();
-        let mut before = String::new();
+        let mut before: Arc<str> = Arc::default();
         let text = words::truncate(text, self.remaining_bytes);
         self.remaining_bytes -= text.len();
         words::each_word(text, |word| {
@@ -115,21 +115,21 @@ impl DocumentReader<'_> {
     }
 
     /// The stem of a word, which is computed once for each server.
-    fn stem(&mut self, word: &str) -> String {
+    fn stem(&mut self, word: &str) -> Arc<str> {
         if let Some(stem) = self.stems.get(word) {
-            return stem.clone();
+            return Arc::clone(stem);
         }
-        let stem = self.lexicon.stem(word).into_owned();
-        self.stems.insert(word.to_owned(), stem.clone());
+        let stem: Arc<str> = self.lexicon.stem(word).as_ref().into();
+        self.stems.insert(word.to_owned(), Arc::clone(&stem));
         stem
     }
 
-    fn term(&mut self, field: ToolField, term: &str) {
+    fn term(&mut self, field: ToolField, term: &Arc<str>) {
         let field = field as usize;
         self.lengths[field] = self.lengths[field].saturating_add(1);
         let places = match self.terms.get_mut(term) {
             Some(places) => places,
-            None => self.terms.entry(term.to_owned()).or_default(),
+            None => self.terms.entry(Arc::clone(term)).or_default(),
         };
         if places.last().is_none_or(|place| place.document != self.document) {
             places.push(TermOccurrence { document: self.document, counts: [0; FIELDS] });
