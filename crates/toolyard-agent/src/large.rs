@@ -3,6 +3,7 @@
 //!
 //! - [`rules`]: the length above which a result is large, and its chunks;
 //! - `content`: the texts of a result, and the result with other content;
+//! - `places`: the text that is stored with each chunk, so that nothing of the whole is lost;
 //! - [`message`]: the text that the model reads instead.
 //!
 //! [`LargeResults`] is a layer. It surrounds the layers that retry a call, so that only the final result is stored, and
@@ -10,6 +11,7 @@
 
 mod content;
 pub mod message;
+mod places;
 pub mod rules;
 #[cfg(test)]
 mod tests;
@@ -32,6 +34,7 @@ use crate::memory::chunk_keys as keys;
 use crate::memory::tools::NAMES;
 use crate::memory::{MemoryCaller, MemoryError, MemoryNamespace, NewEntry, SESSION_META, WorkingMemory};
 use content::LargeContent;
+use places::StoredChunks;
 pub use rules::MODEL_META;
 
 /// Guide to working with large results.
@@ -200,8 +203,11 @@ impl ChunkingPlan {
         let outline = message::outline(&pieces, chunks);
         let index = keys::index_key(&base);
         let (category, ttl) = (Some(message::CATEGORY), Some(options.ttl));
-        let entries =
-            pieces.iter().zip(chunks).map(|(piece, chunk)| NewEntry::new(&piece.key, chunk.content));
+        let stored = StoredChunks::new(text, chunks);
+        let entries = pieces
+            .iter()
+            .zip(stored)
+            .map(|(piece, (value, place))| NewEntry { place, ..NewEntry::new(&piece.key, value) });
         let index_entry = NewEntry { chunks: Some(chunks.len()), ..NewEntry::new(&index, &outline) };
         let entries: Vec<_> =
             entries.chain([index_entry]).map(|entry| NewEntry { category, ttl, ..entry }).collect();

@@ -7,6 +7,8 @@
 //! - [`chunk_keys`]: the keys of results that are stored in chunks;
 //! - [`search`]: finds entries by words;
 //! - [`query`]: selects a part of a stored JSON value;
+//! - [`reader`]: finds the text of a key: an entry, or a large result in chunks;
+//! - [`reading`]: reads lines of a text, by number and by pattern;
 //! - [`tools`], `texts`: the tools, and their results.
 //!
 //! # Storage
@@ -23,9 +25,11 @@ pub mod chunk_keys;
 pub mod error;
 pub mod namespace;
 pub mod query;
+pub mod reader;
+pub mod reading;
 pub mod record;
 pub mod search;
-mod texts;
+pub(crate) mod texts;
 pub mod tools;
 pub mod working_memory;
 
@@ -37,7 +41,7 @@ mod tests;
 pub use access::{FullKey, MemoryAccess};
 pub use error::MemoryError;
 pub use namespace::{MemoryCaller, MemoryNamespace, SESSION_META};
-pub use record::{MemoryRecord, NewEntry};
+pub use record::{ChunkPlace, MemoryRecord, NewEntry};
 pub use working_memory::WorkingMemory;
 
 use crate::guides::GuideDocument;

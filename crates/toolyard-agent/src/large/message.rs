@@ -6,6 +6,7 @@ use toolyard_core::Json;
 
 use crate::chunk::{self, TextChunk};
 use crate::memory::chunk_keys as keys;
+use crate::memory::texts::grouped;
 
 /// Category of chunks and outlines in working memory.
 pub const CATEGORY: &str = "tool-result";
@@ -63,7 +64,17 @@ pub fn message(tool: &str, text: &str, pieces: &[StoredPiece], index: &str) -> S
     if count > MAX_ROWS {
         let _ = writeln!(message, "\n… and {} more, which the document outline lists.", count - MAX_ROWS);
     }
-    if is_json(text) {
+    if !is_json(text) {
+        let lines = match text.lines().count() {
+            1 => "1 line".to_owned(),
+            lines => format!("{} lines", grouped(lines)),
+        };
+        let _ = writeln!(
+            message,
+            "\nThe text has {lines}. With the key of the outline, get_from_working_memory also finds lines in all chunks:\n\
+             grep: \"PATTERN\" (with context: 3), or lines: \"120-180\"."
+        );
+    } else {
         let _ = writeln!(
             message,
             "\nThe result is JSON: query_working_memory(key, expression) with the key of the outline selects from all \
@@ -89,17 +100,4 @@ pub(super) fn larger_than_memory(bytes: usize, limit: usize) -> String {
 fn is_json(text: &str) -> bool {
     let looks_like_json = matches!(text.trim_start().as_bytes().first(), Some(b'{' | b'['));
     looks_like_json && Json::parse(text.to_owned()).is_ok()
-}
-
-/// Formats a number with a blank between thousands.
-fn grouped(number: usize) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::with_capacity(digits.len() * 4 / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            grouped.push(' ');
-        }
-        grouped.push(digit);
-    }
-    grouped
 }

@@ -17,7 +17,7 @@ const MAX_TAGS: usize = 16;
 pub struct NewEntry<'a> {
     /// Full path.
     pub key: &'a str,
-    /// The value.
+    /// The value, with the text that is stored around it.
     pub value: &'a str,
     /// Category, such as `tool-result`.
     pub category: Option<&'a str>,
@@ -27,13 +27,47 @@ pub struct NewEntry<'a> {
     pub ttl: Option<Duration>,
     /// Number of chunks, if this is the index of a large result.
     pub chunks: Option<usize>,
+    /// Place of a chunk in the text of a large result.
+    pub place: ChunkPlace,
+}
+
+/// Place of a chunk in a whole text. The text that chunks leave out, such as the lines of headings, is stored with them,
+/// so that the whole text can be read again.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChunkPlace {
+    /// Bytes of the stored text before the chunk.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub before: usize,
+    /// Bytes of the stored text after the chunk.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub after: usize,
+    /// Number of lines of the whole text that end before the chunk.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub lines: usize,
+}
+
+const fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
+impl ChunkPlace {
+    /// Returns the chunk in a stored text; the whole text if the place does not fit.
+    fn slice<'a>(&self, stored: &'a str) -> &'a str {
+        stored.len().checked_sub(self.after).and_then(|end| stored.get(self.before..end)).unwrap_or(stored)
+    }
 }
 
 impl<'a> NewEntry<'a> {
     /// Returns an entry without category, tags and time to live.
     #[must_use]
     pub const fn new(key: &'a str, value: &'a str) -> Self {
-        Self { key, value, category: None, tags: &[], ttl: None, chunks: None }
+        let place = ChunkPlace { before: 0, after: 0, lines: 0 };
+        Self { key, value, category: None, tags: &[], ttl: None, chunks: None, place }
+    }
+
+    /// Returns the length of the value in characters, without the text that is stored around a chunk.
+    pub(super) fn chars(&self) -> usize {
+        self.place.slice(self.value).chars().count()
     }
 
     pub(super) fn check(&self, limits: &MemorySettings) -> Result<(), MemoryError> {
@@ -58,7 +92,7 @@ pub struct MemoryRecord {
     pub key: String,
     /// Id of the value in the store.
     pub(super) id: String,
-    /// Length of the value in bytes.
+    /// Length of the stored text in bytes.
     pub bytes: usize,
     /// Length of the value in characters.
     pub chars: usize,
@@ -75,9 +109,25 @@ pub struct MemoryRecord {
     /// Number of chunks, if this is the index of a large result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chunks: Option<usize>,
+    /// Place of a chunk in the text of a large result.
+    #[serde(flatten)]
+    pub place: ChunkPlace,
 }
 
 impl MemoryRecord {
+    /// Returns the value in a stored text.
+    #[must_use]
+    pub fn value_in(&self, mut stored: String) -> String {
+        let value = self.place.slice(&stored);
+        if value.len() == stored.len() {
+            return stored;
+        }
+        let end = self.place.before + value.len();
+        stored.truncate(end);
+        stored.drain(..self.place.before);
+        stored
+    }
+
     /// Returns the remaining time to live.
     #[must_use]
     pub fn left(&self, now: SystemTime) -> Duration {

@@ -28,10 +28,14 @@ pub(super) fn deleted(record: &MemoryRecord) -> String {
     format!("Deleted working memory entry '{}'.", record.key)
 }
 
+pub(super) fn whole_text(index: &str) -> String {
+    format!("This is a chunk: the key of the whole text is `{index}`.")
+}
+
 pub(super) fn incomplete(base: &str, number: usize) -> String {
     format!(
-        "Chunk {number} of `{base}` is not in working memory any more, so that the whole result cannot be queried. Call the \
-         tool again."
+        "Chunk {number} of `{base}` is not in working memory any more, so that the whole result cannot be read. Call the tool \
+         again."
     )
 }
 
@@ -85,6 +89,19 @@ fn counted(entries: usize) -> String {
         1 => "1 working memory entry".to_owned(),
         entries => format!("{entries} working memory entries"),
     }
+}
+
+/// Formats a number with a blank between thousands.
+pub(crate) fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::with_capacity(digits.len() * 4 / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            grouped.push(' ');
+        }
+        grouped.push(digit);
+    }
+    grouped
 }
 
 /// Describes an entry: its remaining time, its length, its category and its tags.

@@ -10,6 +10,8 @@ use std::sync::Arc;
 use toolyard_sdk::{Context, RegisterError, Server, Tool, ToolAnnotations};
 
 use super::query::QueryRunner;
+use super::reader::MemoryReader;
+use super::reading::PartReader;
 use super::working_memory::WorkingMemory;
 use args::{
     DeleteMemoryArgs, GetMemoryArgs, ListMemoryArgs, QueryMemoryArgs, SaveMemoryArgs, SearchMemoryArgs,
@@ -37,8 +39,8 @@ Saves a text or JSON in working memory for a limited time (5 minutes by default)
 this session. Saving under an existing key replaces the value.";
 
 const ABOUT_GET: &str = "\
-Returns the value of a key in working memory: one of your own notes, or a chunk of a large tool result. Keys with slashes, \
-which other tools show, work unchanged.";
+Returns the value of a key in working memory: one of your own notes, or a chunk of a large tool result. `lines` or `grep` \
+read a part; with the key of the outline, of the whole result. Keys with slashes, which other tools show, work unchanged.";
 
 const ABOUT_DELETE: &str = "Deletes an entry of working memory before it expires by itself.";
 
@@ -59,8 +61,9 @@ of any of its chunks. Use this rather than reading all chunks of a JSON result."
 /// # Errors
 /// Returns an error if the server already has a tool of one of these names.
 pub fn add(server: Server, memory: WorkingMemory) -> Result<Server, RegisterError> {
-    let queries = QueryRunner::new(memory.limits().query);
-    let memory = Arc::new(MemoryHandlers { memory, queries });
+    let (queries, parts) = (QueryRunner::new(memory.limits().query), PartReader::new(memory.limits().read));
+    let reader = MemoryReader::new(memory.clone());
+    let memory = Arc::new(MemoryHandlers { memory, reader, queries, parts });
     let [save, get, delete, search, list, query] = [(); 6].map(|()| memory.clone());
     server
         .register_tool(save_tool(), async move |context: Context, args: SaveMemoryArgs| {

@@ -117,12 +117,24 @@ impl WorkingMemory {
     /// # Errors
     /// Returns an error if the store fails.
     pub async fn get(&self, key: &FullKey) -> Result<Option<(MemoryRecord, String)>, MemoryError> {
+        let stored = self.get_stored(key).await?;
+        Ok(stored.map(|(record, stored)| {
+            let value = record.value_in(stored);
+            (record, value)
+        }))
+    }
+
+    /// Returns the entry of a key, and its value with the text that is stored around a chunk.
+    ///
+    /// # Errors
+    /// Returns an error if the store fails.
+    pub async fn get_stored(&self, key: &FullKey) -> Result<Option<(MemoryRecord, String)>, MemoryError> {
         let mut missing = None;
         for _ in 0..ATTEMPTS {
             let NamespaceSnapshot { index, .. } = self.read(&key.namespace).await?;
             let Some(record) = index.find(&key.path) else { return Ok(None) };
-            if let Some(value) = self.value(record).await? {
-                return Ok(Some((record.clone(), value)));
+            if let Some(stored) = self.stored(record).await? {
+                return Ok(Some((record.clone(), stored)));
             }
             // A concurrent save has replaced the entry and removed its old value, so read the index again. If the same
             // value is missing twice, it is lost.
@@ -189,6 +201,11 @@ impl WorkingMemory {
     /// # Errors
     /// Returns an error if the store fails.
     pub async fn value(&self, record: &MemoryRecord) -> Result<Option<String>, MemoryError> {
+        Ok(self.stored(record).await?.map(|stored| record.value_in(stored)))
+    }
+
+    /// Returns the stored text of an entry; `None` if it is gone.
+    async fn stored(&self, record: &MemoryRecord) -> Result<Option<String>, MemoryError> {
         let mut bytes = Vec::with_capacity(record.bytes);
         let (prefix, mut after) = (format!("{}/", record.id), None::<String>);
         loop {
@@ -217,12 +234,13 @@ impl WorkingMemory {
             key: entry.key.to_owned(),
             id: fresh_id(),
             bytes: entry.value.len(),
-            chars: entry.value.chars().count(),
+            chars: entry.chars(),
             saved: millis(now),
             expires: millis(now).saturating_add(u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX)),
             category: entry.category.map(str::to_owned),
             tags: entry.tags.to_vec(),
             chunks: entry.chunks,
+            place: entry.place,
         }
     }
 

@@ -18,7 +18,7 @@ use crate::{
 
 pub use self::{
     management::{AllowedServers, ManagementSettings},
-    memory::{MemorySettings, QuerySettings},
+    memory::{MemorySettings, QuerySettings, ReadSettings},
     results::ResultSettings,
     scripts::{PodSettings, ScriptRunner, ScriptSettings},
     search::{SearchSettings, ToolDisclosure},

@@ -11,7 +11,7 @@ use crate::{
 const MIN_BYTES: usize = 4 << 10;
 
 section! {
-    /// Limits of working memory. All but the last two apply to one namespace: a session's, or a key's.
+    /// Limits of working memory. All but `totalBytes`, `query` and `read` apply to one namespace: a session's, or a key's.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct MemorySettings: Default = "memory" {
         /// Maximum number of entries of one namespace, which belongs to a session or a key; more are refused.
@@ -28,6 +28,23 @@ section! {
         pub total_bytes: usize = "totalBytes", SizeField(MIN_BYTES), default 1 << 30;
         /// Limits of `query_working_memory`.
         pub query: QuerySettings = "query", nested::<QuerySettings>(), described QuerySettings::default();
+        /// Limits of reading lines, and lines that match a pattern.
+        pub read: ReadSettings = "read", nested::<ReadSettings>(), described ReadSettings::default();
+    }
+}
+
+section! {
+    /// Limits of `get_from_working_memory` with `lines` or `grep`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct ReadSettings: Default = "memoryRead" {
+        /// Maximum number of matches in a result; the number of the others is stated.
+        pub matches: usize = "matches", CountField, default 40;
+        /// Maximum length of a result, in characters.
+        pub result_chars: usize = "resultChars", CountField, default 20_000;
+        /// Time limit of a search, which then returns what it has found.
+        pub time: Duration = "time", TimeoutField, default Duration::from_secs(5);
+        /// Maximum number of running searches.
+        pub concurrent: usize = "concurrent", CountField, default 2;
     }
 }
 
