@@ -118,10 +118,7 @@ fn working_memory() {
     call query_working_memory {"key": "prices", "expression": "items[?price > `2`].id"}
       => ["b"]
     call query_working_memory {"key": "prices", "expression": "items["}
-      => failed expression: Parse error: Expected number, ':', or '*' -- found Eof (line 0, column 6)
-    items[
-          ^
-
+      => failed expression: Parse error: Expected number, ':', or '*' -- found Eof (character 7 of `items[`)
     call query_working_memory {"key": "plan/today", "expression": "@"}
       => failed The value is not JSON (expected value at line 1 column 1). Read it with get_from_working_memory.
     call search_working_memory {"query": "write"}
