@@ -32,7 +32,9 @@ use crate::chunk::{self, TextChunk};
 use crate::guides::GuideDocument;
 use crate::memory::chunk_keys as keys;
 use crate::memory::tools::NAMES;
-use crate::memory::{MemoryCaller, MemoryError, MemoryNamespace, NewEntry, SESSION_META, WorkingMemory};
+use crate::memory::{
+    MemoryCaller, MemoryError, MemoryNamespace, NewEntry, RoomPolicy, SESSION_META, WorkingMemory,
+};
 use content::LargeContent;
 use places::StoredChunks;
 pub use rules::MODEL_META;
@@ -175,11 +177,14 @@ impl ChunkingPlan {
         let text = content.text();
         let chunks = rules::chunks(options, &text, self.threshold);
         let stored = async {
-            match self.put(&namespace, &text, &chunks).await {
+            match self.put(&namespace, &text, &chunks, RoomPolicy::Refuse).await {
                 // With fewer entries, several sections share a chunk.
                 Err(MemoryError::TooManyEntries { .. }) => {
                     let chunks = chunk::packed_chunks(&text, rules::chunk_size(options, self.threshold));
-                    self.put(&namespace, &text, &chunks).await
+                    self.put(&namespace, &text, &chunks, RoomPolicy::DropResults).await
+                }
+                Err(MemoryError::TooManyBytes { .. }) => {
+                    self.put(&namespace, &text, &chunks, RoomPolicy::DropResults).await
                 }
                 result => result,
             }
@@ -196,6 +201,7 @@ impl ChunkingPlan {
         namespace: &MemoryNamespace,
         text: &str,
         chunks: &[TextChunk<'_>],
+        room: RoomPolicy,
     ) -> Result<String, MemoryError> {
         let LargeSettings { memory, options, .. } = &*self.settings;
         let base = keys::new_base(namespace, &self.tool);
@@ -211,7 +217,7 @@ impl ChunkingPlan {
         let index_entry = NewEntry { chunks: Some(chunks.len()), ..NewEntry::new(&index, &outline) };
         let entries: Vec<_> =
             entries.chain([index_entry]).map(|entry| NewEntry { category, ttl, ..entry }).collect();
-        memory.save(namespace, &entries).await?;
+        memory.save_with(namespace, &entries, room).await?;
         Ok(message::message(&self.tool, text, &pieces, &index))
     }
 

@@ -41,7 +41,7 @@ mod tests;
 pub use access::{FullKey, MemoryAccess};
 pub use error::MemoryError;
 pub use namespace::{MemoryCaller, MemoryNamespace, SESSION_META};
-pub use record::{ChunkPlace, MemoryRecord, NewEntry};
+pub use record::{ChunkPlace, MemoryRecord, NewEntry, RoomPolicy};
 pub use working_memory::WorkingMemory;
 
 use crate::guides::GuideDocument;

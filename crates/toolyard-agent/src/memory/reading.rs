@@ -25,6 +25,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Duration, Instant, timeout};
 use toolyard_manifest::ReadSettings;
 
+pub(super) use excerpt::excerpt;
 use matching::LineSearch;
 use numbered::NumberedLines;
 use pattern::{LinePattern, PatternError};

@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 use toolyard_manifest::MemorySettings;
 
+use super::chunk_keys;
 use super::error::MemoryError;
 use super::namespace::MemoryNamespace;
 
@@ -163,6 +164,15 @@ impl MemoryRecord {
     }
 }
 
+/// The way of making room in a namespace that is full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RoomPolicy {
+    /// Refuses what does not fit.
+    Refuse,
+    /// Removes large results, those that expire first before others, until it fits.
+    DropResults,
+}
+
 /// The entries of one namespace.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct NamespaceIndex {
@@ -186,7 +196,7 @@ impl NamespaceIndex {
         Some(self.entries.remove(at))
     }
 
-    /// Adds entries, replacing those with the same keys, and returns the replaced ones. Adds all or none.
+    /// Adds entries, replacing those with the same keys, and returns the removed ones. Adds all or none.
     ///
     /// # Errors
     /// Returns an error if a limit of the namespace would be exceeded.
@@ -195,8 +205,30 @@ impl NamespaceIndex {
         namespace: &MemoryNamespace,
         records: &[MemoryRecord],
         limits: &MemorySettings,
+        room: RoomPolicy,
     ) -> Result<Vec<MemoryRecord>, MemoryError> {
-        let replaced: Vec<_> = records.iter().filter_map(|record| self.remove(&record.key)).collect();
+        let mut removed: Vec<_> = records.iter().filter_map(|record| self.remove(&record.key)).collect();
+        while let Err(error) = self.check_room(namespace, records, limits) {
+            let dropped = match room {
+                RoomPolicy::Refuse => Vec::new(),
+                RoomPolicy::DropResults => self.remove_first_result(),
+            };
+            if dropped.is_empty() {
+                return Err(error);
+            }
+            removed.extend(dropped);
+        }
+        self.entries.extend_from_slice(records);
+        Ok(removed)
+    }
+
+    /// Checks that entries fit into the limits of the namespace.
+    fn check_room(
+        &self,
+        namespace: &MemoryNamespace,
+        records: &[MemoryRecord],
+        limits: &MemorySettings,
+    ) -> Result<(), MemoryError> {
         if self.entries.len() + records.len() > limits.entries {
             return Err(MemoryError::TooManyEntries { namespace: namespace.clone(), limit: limits.entries });
         }
@@ -205,8 +237,22 @@ impl NamespaceIndex {
         if used + needed > limit {
             return Err(MemoryError::TooManyBytes { namespace: namespace.clone(), limit, used, needed });
         }
-        self.entries.extend_from_slice(records);
-        Ok(replaced)
+        Ok(())
+    }
+
+    /// Removes the large result that expires first, with all of its chunks.
+    fn remove_first_result(&mut self) -> Vec<MemoryRecord> {
+        let indexes = self.entries.iter().filter(|record| record.chunks.is_some());
+        let Some(index) = indexes.min_by_key(|record| record.expires).cloned() else { return Vec::new() };
+        let base = chunk_keys::base_of(&index.key);
+        // A model may have saved a note under such a key.
+        let is_part = |record: &MemoryRecord| {
+            record.category == index.category && chunk_keys::base_of(&record.key) == base
+        };
+        let (removed, rest) =
+            self.entries.drain(..).partition(|record| record.id == index.id || is_part(record));
+        self.entries = rest;
+        removed
     }
 
     /// Returns the time at which the last entry expires.

@@ -11,7 +11,7 @@ use super::working_memory::format_duration;
 /// Maximum number of entries in a list.
 const MAX_SHOWN: usize = 200;
 
-pub(super) const NO_SESSION: &str = "\
+pub(crate) const NO_SESSION: &str = "\
 There is no working memory for this call: it has neither a session nor a key. The host can name a session in the \
 request's `_meta`, as `toolyard/session`.";
 
@@ -20,7 +20,7 @@ pub(super) fn saved(record: &MemoryRecord, now: SystemTime) -> String {
     format!("Saved to working memory as `{}` ({} chars, expires in {time}).", record.key, record.chars)
 }
 
-pub(super) fn missing(key: &str) -> String {
+pub(crate) fn missing(key: &str) -> String {
     format!("Working memory entry '{}' not found or has expired.", key.trim())
 }
 
@@ -70,8 +70,9 @@ pub(super) fn search_result(
         return nothing("No working memory entries found", prefix, own);
     }
     let mut text = format!("{}:\n", counted(hits.len()));
-    for MemoryHit { record, preview } in hits {
-        let _ = writeln!(text, "- `{}` ({}): {preview}", record.key, about(record, now));
+    for MemoryHit { record, preview, line } in hits {
+        let line = line.map(|line| format!("line {line}: ")).unwrap_or_default();
+        let _ = writeln!(text, "- `{}` ({}): {line}{preview}", record.key, about(record, now));
     }
     text.truncate(text.trim_end().len());
     text

@@ -46,7 +46,7 @@ const ABOUT_DELETE: &str = "Deletes an entry of working memory before it expires
 
 const ABOUT_SEARCH: &str = "\
 Finds entries of working memory by words in their keys, values, tags and categories; at most 20, the best first, each with \
-its beginning. Without a query the newest come first.";
+what is around the words. Without a query the newest come first.";
 
 const ABOUT_LIST: &str = "\
 Lists the entries of working memory with the time that they have left, their categories and tags, without their values.";

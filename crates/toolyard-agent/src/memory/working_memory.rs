@@ -13,7 +13,7 @@ use toolyard_manifest::MemorySettings;
 use super::access::FullKey;
 use super::error::MemoryError;
 use super::namespace::MemoryNamespace;
-use super::record::{MemoryRecord, NamespaceIndex, NewEntry, millis};
+use super::record::{MemoryRecord, NamespaceIndex, NewEntry, RoomPolicy, millis};
 
 /// Key space of the lists of entries.
 const INDEX: KeySpace = KeySpace("working-memory");
@@ -81,23 +81,38 @@ impl WorkingMemory {
         namespace: &MemoryNamespace,
         entries: &[NewEntry<'_>],
     ) -> Result<Vec<MemoryRecord>, MemoryError> {
+        self.save_with(namespace, entries, RoomPolicy::Refuse).await
+    }
+
+    /// Saves entries as [`WorkingMemory::save`] does, and makes room for them if the namespace is full.
+    ///
+    /// # Errors
+    /// Returns an error if a limit would be exceeded nevertheless or the store fails.
+    pub async fn save_with(
+        &self,
+        namespace: &MemoryNamespace,
+        entries: &[NewEntry<'_>],
+        room: RoomPolicy,
+    ) -> Result<Vec<MemoryRecord>, MemoryError> {
         entries.iter().try_for_each(|entry| entry.check(&self.limits))?;
         let records: Vec<_> = entries.iter().map(|entry| self.record(entry)).collect();
         // An early check, so that refused entries cost no write. The check that counts is made when the index changes.
-        self.read(namespace).await?.index.admit(namespace, &records, &self.limits)?;
+        self.read(namespace).await?.index.admit(namespace, &records, &self.limits, room)?;
         self.check_capacity(&records).await?;
         let admitted = match self.write_values(&records, entries).await {
-            Ok(()) => self.change(namespace, |index| index.admit(namespace, &records, &self.limits)).await,
+            Ok(()) => {
+                self.change(namespace, |index| index.admit(namespace, &records, &self.limits, room)).await
+            }
             Err(error) => Err(error.into()),
         };
-        let replaced = match admitted {
-            Ok(replaced) => replaced,
+        let removed = match admitted {
+            Ok(removed) => removed,
             Err(error) => {
                 self.discard(&records).await;
                 return Err(error);
             }
         };
-        self.discard(&replaced).await;
+        self.discard(&removed).await;
         Ok(records)
     }
 
