@@ -314,6 +314,9 @@ fn large_result_is_read_in_parts() {
     |---|---------|--------------------------------------------------|
     | 0 | Part 0 | `BASE-chunk0` |
     | 1 | Part 1 | `BASE-chunk1` |
+
+    The text has 1 line. With the key of the outline, get_from_working_memory also finds lines in all chunks:
+    grep: "PATTERN" (with context: 3), or lines: "120-180".
     call get_from_working_memory {"key": "BASE-index"}
       => ## Document Outline
 

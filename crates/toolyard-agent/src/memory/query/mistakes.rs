@@ -48,7 +48,7 @@ struct Mistake {
     shows: &'static [Failure],
     /// Regular expression of its text.
     pattern: &'static str,
-    /// What to know.
+    /// Explanation for the model.
     hint: &'static str,
     /// Replacement of the text; empty if there is none.
     replacement: &'static str,

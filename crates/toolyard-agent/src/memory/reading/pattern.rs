@@ -27,7 +27,7 @@ pub enum PatternError {
     Syntax {
         /// Fault that the engine names.
         fault: String,
-        /// What to write instead.
+        /// Remedy.
         hint: String,
     },
 }
