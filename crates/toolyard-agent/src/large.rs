@@ -4,6 +4,7 @@
 //! - [`rules`]: the length above which a result is large, and its chunks;
 //! - `content`: the parts of a result, and the result without some of them;
 //! - `mirror`: texts that repeat the structured content;
+//! - `places`: the text that is stored with each chunk, so that nothing of the whole is lost;
 //! - [`message`]: the text that the model reads instead;
 //! - `shape`: the shape of JSON in that text.
 //!
@@ -14,6 +15,7 @@
 mod content;
 pub mod message;
 mod mirror;
+mod places;
 pub mod rules;
 mod shape;
 #[cfg(test)]
@@ -36,9 +38,10 @@ use crate::guides::GuideDocument;
 use crate::memory::chunk_keys as keys;
 use crate::memory::session_handles::set_handle;
 use crate::memory::tools::NAMES;
-use crate::memory::{MemoryAccess, MemoryCaller, MemoryError, NewEntry, WorkingMemory};
+use crate::memory::{MemoryAccess, MemoryCaller, MemoryError, NewEntry, RoomPolicy, WorkingMemory};
 use content::{LargeContent, ResultLimit, WholePart};
 use message::StoredText;
+use places::StoredChunks;
 pub use rules::MODEL_META;
 
 /// Guide to working with large results.
@@ -211,11 +214,15 @@ impl ChunkingPlan {
         let chunks = rules::chunks(options, &text, self.limit.threshold);
         let stored = async {
             let access = memory.access(self.memory_caller.clone()).await?;
-            match self.put(memory, &access, &text, &chunks).await {
+            match self.put(memory, &access, &text, &chunks, RoomPolicy::Refuse).await {
                 // With fewer entries, several sections share a chunk.
                 Err(MemoryError::TooManyEntries { .. }) => {
                     let size = rules::chunk_size(options, self.limit.threshold);
-                    self.put(memory, &access, &text, &chunk::packed_chunks(&text, size)).await
+                    let chunks = chunk::packed_chunks(&text, size);
+                    self.put(memory, &access, &text, &chunks, RoomPolicy::DropResults).await
+                }
+                Err(MemoryError::TooManyBytes { .. }) => {
+                    self.put(memory, &access, &text, &chunks, RoomPolicy::DropResults).await
                 }
                 result => result,
             }
@@ -233,6 +240,7 @@ impl ChunkingPlan {
         access: &MemoryAccess,
         text: &str,
         chunks: &[TextChunk<'_>],
+        room: RoomPolicy,
     ) -> Result<KeptResult, MemoryError> {
         let options = &self.settings.options;
         let result = access.result_namespace();
@@ -244,11 +252,14 @@ impl ChunkingPlan {
         let index = keys::index_key(&base);
         let (category, ttl) = (Some(message::CATEGORY), Some(options.ttl));
         let stored_keys: Vec<_> = (0..chunks.len()).map(|number| keys::chunk_key(&base, number)).collect();
-        let entries = stored_keys.iter().zip(chunks).map(|(key, chunk)| NewEntry::new(key, chunk.content));
+        let entries = stored_keys
+            .iter()
+            .zip(StoredChunks::new(text, chunks))
+            .map(|(key, (value, place))| NewEntry { place, ..NewEntry::new(key, value) });
         let index_entry = NewEntry { chunks: Some(chunks.len()), ..NewEntry::new(&index, &outline) };
         let entries: Vec<_> =
             entries.chain([index_entry]).map(|entry| NewEntry { category, ttl, ..entry }).collect();
-        memory.save_from(&access.address(), &result.namespace, &entries).await?;
+        memory.save_with(&access.address(), &result.namespace, &entries, room).await?;
         let stored = StoredText::new(self.tool.clone(), text, pieces, keys::index_key(&visible_base));
         Ok(KeptResult { stored, handle: access.handle_of(&result.namespace, memory.limits().longest_ttl) })
     }

@@ -10,6 +10,8 @@
 //! - [`chunk_keys`]: the keys of results that are stored in chunks;
 //! - [`search`]: finds entries by words;
 //! - [`query`]: selects a part of a stored JSON value;
+//! - [`reader`]: finds the text of a key: an entry, or a large result in chunks;
+//! - [`reading`]: reads lines of a text, by number and by pattern;
 //! - [`tools`], `texts`: the tools, and their results.
 //!
 //! # Storage
@@ -30,11 +32,13 @@ pub mod error;
 mod keyless_ledger;
 pub mod namespace;
 pub mod query;
+pub mod reader;
+pub mod reading;
 pub mod record;
 pub mod search;
 pub mod session_handles;
 pub mod session_ids;
-mod texts;
+pub(crate) mod texts;
 pub mod tools;
 pub mod working_memory;
 
@@ -46,7 +50,7 @@ mod tests;
 pub use access::{FullKey, MemoryAccess};
 pub use error::MemoryError;
 pub use namespace::{MemoryCaller, MemoryNamespace, SESSION_META};
-pub use record::{MemoryRecord, NewEntry};
+pub use record::{ChunkPlace, MemoryRecord, NewEntry, RoomPolicy};
 pub use session_handles::{SessionHandleSettings, SessionHandles};
 pub use working_memory::WorkingMemory;
 

@@ -9,6 +9,7 @@ use toolyard_sdk::Server;
 
 use crate::guides::{self, GuideBook};
 use crate::memory;
+use crate::memory::reader::MemoryReader;
 use crate::memory::testing::ManualStore;
 use crate::search::{self, ServiceIndex, ToolFinder, ToolSearch};
 use crate::skills::{self, SkillStore};
@@ -30,7 +31,7 @@ fn all_tools() -> Arc<dyn Backend> {
     let guides = [scripts::GUIDE, memory::GUIDE, large::GUIDE, skills::GUIDE, guides::MCP_GUIDE];
     let book = guides.into_iter().try_fold(GuideBook::new(), GuideBook::with).expect("guides of other names");
     let server = Server::new("builtins", "1.0.0");
-    let added = scripts::add(server, Arc::new(EndlessExecutor))
+    let added = scripts::add(server, Arc::new(EndlessExecutor), Some(MemoryReader::new(memory.clone())))
         .and_then(|server| memory::tools::add(server, memory))
         .and_then(|server| guides::add(server, Arc::new(book)))
         .and_then(|server| skills::add(server, SkillStore::new(kept, SkillSettings::default())))

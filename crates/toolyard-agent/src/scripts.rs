@@ -5,10 +5,13 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::{Map, Value, json};
 use toolyard_core::script::{self, PythonScript, ScriptExecutor, ScriptOutcome};
-use toolyard_sdk::{RegisterError, Server, Tool, ToolFailure};
+use toolyard_sdk::{Context, RegisterError, Server, Tool, ToolFailure};
 
 use crate::guides::GuideDocument;
+use crate::memory::reader::MemoryReader;
+use crate::memory::{MemoryCaller, texts};
 
 /// Name of the tool, as agents know it.
 pub const TOOL: &str = "execute_python_script";
@@ -26,6 +29,12 @@ transforming data, and for whatever is easier to compute than to reason out. Not
 
 /// Default timeout of a script in seconds.
 const DEFAULT_TIMEOUT: u32 = 30;
+/// Maximum number of entries of working memory for one script, and of their bytes together.
+const MAX_KEYS: usize = 20;
+const MAX_MEMORY: usize = 32 << 20;
+
+const NO_MEMORY: &str = "memory_keys: there is no working memory here";
+
 /// Minimum and maximum timeout in seconds.
 const TIMEOUTS: (u32, u32) = (1, 300);
 
@@ -36,6 +45,9 @@ struct ScriptArgs {
     /// Text for the script, in the environment variable TOOLYARD_INPUT
     #[serde(default)]
     input_data: Option<String>,
+    /// Keys of working memory: TOOLYARD_INPUT is then JSON, {"memory": {KEY: TEXT}, "input": input_data}
+    #[serde(default)]
+    memory_keys: Option<Vec<String>>,
     /// 1 to 300; 30 by default
     #[serde(default)]
     timeout_seconds: Option<f64>,
@@ -44,22 +56,71 @@ struct ScriptArgs {
     pip_packages: Option<Vec<String>>,
 }
 
-/// Adds the tool to a server; `runner` runs its scripts.
+/// Adds the tool to a server; `runner` runs its scripts, which can read entries of `memory`.
 ///
 /// # Errors
 /// Returns an error if the server already has a tool of this name.
-pub fn add(server: Server, runner: Arc<dyn ScriptExecutor>) -> Result<Server, RegisterError> {
-    let tool = Tool::new(TOOL, DESCRIPTION);
-    server.register_tool(tool, move |args: ScriptArgs| {
-        let runner = runner.clone();
+pub fn add(
+    server: Server,
+    runner: Arc<dyn ScriptExecutor>,
+    memory: Option<MemoryReader>,
+) -> Result<Server, RegisterError> {
+    let mut tool = Tool::new(TOOL, DESCRIPTION);
+    if memory.is_none() {
+        tool = tool.input_schema(schema_without_memory());
+    }
+    let memory = memory.map(Arc::new);
+    server.register_tool(tool, move |context: Context, mut args: ScriptArgs| {
+        let (runner, memory) = (runner.clone(), memory.clone());
         async move {
             // An empty script would succeed without output, which would hide the mistake.
             if args.script.trim().is_empty() {
                 return Err(ToolFailure::new("script: is empty, where Python source is expected"));
             }
+            let keys = args.memory_keys.take().unwrap_or_default();
+            if !keys.is_empty() {
+                let memory = memory.ok_or_else(|| ToolFailure::new(NO_MEMORY))?;
+                args.input_data = Some(input_with(&memory, &context, &keys, args.input_data).await?);
+            }
             tool_result(&runner.run(args.into_script()).await?)
         }
     })
+}
+
+/// Returns the schema of the arguments where there is no working memory.
+fn schema_without_memory() -> Value {
+    let mut schema = toolyard_sdk::schema_of::<ScriptArgs>();
+    if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+        properties.shift_remove("memory_keys");
+    }
+    schema
+}
+
+/// Returns the input of a script with entries of working memory, as JSON. The key of an index gives the whole result.
+async fn input_with(
+    memory: &MemoryReader,
+    context: &Context,
+    keys: &[String],
+    input: Option<String>,
+) -> Result<String, ToolFailure> {
+    if keys.len() > MAX_KEYS {
+        return Err(ToolFailure::new(format!("memory_keys: has more than {MAX_KEYS} keys")));
+    }
+    let access = memory.memory().access(MemoryCaller::of_context(context)).await?;
+    let (mut entries, mut bytes) = (Map::new(), 0);
+    for key in keys {
+        let found = memory.text(&access, key).await?;
+        let found = found.ok_or_else(|| ToolFailure::new(texts::missing(key)))?;
+        bytes += found.text.len();
+        if bytes > MAX_MEMORY {
+            let limit = MAX_MEMORY >> 20;
+            return Err(ToolFailure::new(format!(
+                "memory_keys: the entries have more than {limit} MiB together. Give fewer of them to one script."
+            )));
+        }
+        entries.insert(key.clone(), Value::String(found.text));
+    }
+    Ok(json!({"memory": entries, "input": input}).to_string())
 }
 
 impl ScriptArgs {

@@ -12,7 +12,8 @@ use crate::gate::{CallGate, GateSize};
 use crate::json::DEFAULT_DEPTH;
 use crate::layers::{
     AccessPolicy, ArgumentDefaults, ArgumentValidation, CallObserver, CallResult, CallTiming,
-    ConcurrencyLimit, DeadlineLayer, Layer, NextLayer, ResultValidation, UpstreamTiming, contained,
+    ConcurrencyLimit, DeadlineLayer, Layer, NextLayer, ResultValidation, TextArguments, UpstreamTiming,
+    contained,
 };
 use crate::long_work::LongWork;
 use crate::outcome::{Outcome, StartedTask, TaskOwner};
@@ -81,6 +82,8 @@ impl Gateway {
             Box::new(AccessPolicy),
             // Before validation of arguments, which is work too.
             Box::new(ConcurrencyLimit::new(CallGate::new(size))),
+            // Before validation, which refuses a number that is given as text.
+            Box::new(TextArguments),
             // After the access policy, so that no error reveals the schema of a hidden tool.
             Box::new(ArgumentValidation::by(long_work.clone()).nested_at_most(max_depth)),
         ];

@@ -10,6 +10,7 @@ mod call_timing;
 mod concurrency;
 mod deadline;
 mod results;
+mod text_arguments;
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -30,6 +31,7 @@ pub use call_timing::{CallEnding, CallObserver, CallTiming, ObservedCall, Upstre
 pub use concurrency::ConcurrencyLimit;
 pub use deadline::{DeadlineLayer, in_time};
 pub use results::{ResultChecks, ResultValidation};
+pub use text_arguments::TextArguments;
 
 /// The result of a call, at every layer.
 pub type CallResult = Result<Outcome, ToolError>;

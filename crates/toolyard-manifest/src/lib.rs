@@ -62,9 +62,9 @@ pub use self::{
     process::{
         AllowedServers, ArgumentRecording, AuditTrail, BuiltinSettings, ClusterSettings, FunctionHosting,
         IsolationPolicy, LlmSettings, ManagementSettings, MemorySettings, PodSettings, ProcessSettings,
-        QuerySettings, ResultSettings, SandboxPolicy, ScriptRunner, ScriptSettings, SearchSettings,
-        ServiceRanker, SharedMemory, SkillSettings, StoreSettings, ToolDisclosure, UidSettings,
-        VariableGrant,
+        QuerySettings, ReadSettings, ResultSettings, SandboxPolicy, ScriptRunner, ScriptSettings,
+        SearchSettings, ServiceRanker, SharedMemory, SkillSettings, StoreSettings, ToolDisclosure,
+        UidSettings, VariableGrant,
     },
     registry::ToolGuide,
     report::EnvironmentLookup,

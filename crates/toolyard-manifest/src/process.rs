@@ -34,8 +34,8 @@ use crate::{
 pub use self::audit::{ArgumentRecording, AuditTrail};
 pub use self::builtins::{
     AllowedServers, BuiltinSettings, ManagementSettings, MemorySettings, PodSettings, QuerySettings,
-    ResultSettings, ScriptRunner, ScriptSettings, SearchSettings, ServiceRanker, SharedMemory, SkillSettings,
-    ToolDisclosure,
+    ReadSettings, ResultSettings, ScriptRunner, ScriptSettings, SearchSettings, ServiceRanker, SharedMemory,
+    SkillSettings, ToolDisclosure,
 };
 pub use self::cluster::ClusterSettings;
 pub use self::functions::{FunctionHosting, VariableGrant};

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::TextChunk;
+use super::labels::LabelledSection;
 use super::pieces::SectionPieces;
 use super::sections::{TextSection, TextSections};
 
@@ -18,7 +19,8 @@ pub fn packed_chunks(text: &str, max: usize) -> Vec<TextChunk<'_>> {
     }
     packing.finish_run();
     if packing.packed.is_empty() {
-        packing.packed.push(TextChunk { heading: Cow::Borrowed(""), level: 0, continued: 0, content: "" });
+        let (heading, content) = (Cow::Borrowed(""), "");
+        packing.packed.push(TextChunk { heading, level: 0, continued: 0, start: text.len(), content });
     }
     packing.packed
 }
@@ -54,7 +56,7 @@ impl<'a> SectionPacker<'a> {
         self.finish_run();
         match chars <= self.max {
             true => self.run = Some(SectionRun { first: section, last: section, chars }),
-            false => self.packed.extend(SectionPieces::new(section, self.max, false)),
+            false => self.packed.extend(SectionPieces::new(unlabelled(section), self.max)),
         }
     }
 
@@ -65,6 +67,18 @@ impl<'a> SectionPacker<'a> {
             false => Cow::Owned(format!("{} … {}", first.heading, last.heading)),
         };
         let content = &self.text[first.start..last.end];
-        self.packed.push(TextChunk { heading, level: first.level, continued: 0, content });
+        self.packed.push(TextChunk {
+            heading,
+            level: first.level,
+            continued: 0,
+            start: first.start,
+            content,
+        });
     }
+}
+
+/// Returns a section with its own heading only.
+const fn unlabelled(section: TextSection<'_>) -> LabelledSection<'_> {
+    let TextSection { heading, level, content, end, .. } = section;
+    LabelledSection { heading: Cow::Borrowed(heading), level, content, end, is_required: false }
 }

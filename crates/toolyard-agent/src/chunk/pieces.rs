@@ -1,35 +1,32 @@
 //! Splits a section that is too long for one chunk.
 
-use std::borrow::Cow;
-
 use super::TextChunk;
-use super::sections::TextSection;
+use super::labels::LabelledSection;
 
 /// Part of a chunk (an eighth) that may stay unused so that the chunk ends at the end of a line, an item or a word.
 const UNUSED_FRACTION: usize = 8;
 
 /// Iterator over the chunks of one section.
 pub(super) struct SectionPieces<'a> {
-    section: TextSection<'a>,
+    section: LabelledSection<'a>,
     max: usize,
     rest: &'a str,
     continued: usize,
-    /// True until the first chunk is returned, if the section needs a chunk even when it is blank.
-    is_required: bool,
 }
 
 impl<'a> SectionPieces<'a> {
-    pub(super) fn new(section: TextSection<'a>, max: usize, is_owed: bool) -> Self {
+    pub(super) fn new(section: LabelledSection<'a>, max: usize) -> Self {
         // Blank content of any length is one chunk at most.
-        let rest = if section.is_blank() { "" } else { section.content };
-        Self { section, max, rest, continued: 0, is_required: is_owed }
+        let rest = if section.content.trim().is_empty() { "" } else { section.content };
+        Self { section, max, rest, continued: 0 }
     }
 
-    fn chunk(&mut self, content: &'a str) -> TextChunk<'a> {
-        let TextSection { heading, level, .. } = self.section;
-        let chunk = TextChunk { heading: Cow::Borrowed(heading), level, continued: self.continued, content };
+    fn chunk(&mut self, start: usize, content: &'a str) -> TextChunk<'a> {
+        let (heading, level) = (self.section.heading.clone(), self.section.level);
+        let chunk = TextChunk { heading, level, continued: self.continued, start, content };
         self.continued += 1;
-        self.is_required = false;
+        // Further chunks are returned only if they are not blank.
+        self.section.is_required = false;
         chunk
     }
 }
@@ -39,13 +36,14 @@ impl<'a> Iterator for SectionPieces<'a> {
 
     fn next(&mut self) -> Option<TextChunk<'a>> {
         while !self.rest.is_empty() {
+            let start = self.section.end - self.rest.len();
             let FirstPiece { piece, rest, can_be_dropped } = first_piece(self.rest, self.max);
             self.rest = rest;
             if !can_be_dropped || !piece.trim().is_empty() {
-                return Some(self.chunk(piece));
+                return Some(self.chunk(start, piece));
             }
         }
-        self.is_required.then(|| self.chunk(""))
+        self.section.is_required.then(|| self.chunk(self.section.end, ""))
     }
 }
 

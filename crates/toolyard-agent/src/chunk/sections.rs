@@ -66,20 +66,6 @@ impl<'a> Iterator for TextSections<'a> {
     }
 }
 
-/// Returns `true` if a text has headings without content or a deeper heading under them: comments in a program, or
-/// lines of a list. Its chunks would leave these lines out.
-#[must_use]
-pub fn has_empty_sections(text: &str) -> bool {
-    let mut sections = TextSections::new(text).peekable();
-    while let Some(section) = sections.next() {
-        let is_empty = section.level > 0 && section.is_blank();
-        if is_empty && sections.peek().is_some_and(|next| next.level <= section.level) {
-            return true;
-        }
-    }
-    false
-}
-
 /// Returns the text and the level of a heading line: one to three marks, followed by a blank.
 fn heading_of(line: &str) -> Option<(&str, u8)> {
     let level = ["# ", "## ", "### "].iter().position(|marks| line.starts_with(marks))?;

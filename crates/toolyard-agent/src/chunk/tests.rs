@@ -24,8 +24,9 @@ fn text_is_split_at_headings_then_blank_lines_then_anywhere() {
     check("short", 10, &["0|Part 0|short"]);
     check("# One\nfirst\n## Two\nsecond\n", 10, &["1|One|first\n", "2|Two|second\n"]);
     check("before\n### Deep ###\r\nin it", 10, &["0|Part 0|before\n", "3|Deep|in it"]);
-    // The first section is empty and left out; the last one is always a chunk.
-    check("# Empty\n\n# Full\ntext\n# Last\n", 10, &["1|Full|text\n", "1|Last|"]);
+    // An empty section is a part of the next chunk; the last one is always a chunk.
+    check("# Empty\n\n# Full\ntext\n# Last\n", 30, &["1|Empty … Full|# Empty\n\n# Full\ntext\n", "1|Last|"]);
+    check("\n \n# Full\ntext\n", 30, &["1|Full|text\n"]);
     // These lines are not headings.
     check("#One\n#### Four\n # Five\n", 40, &["0|Part 0|#One\n#### Four\n # Five\n"]);
     // Paragraphs share a chunk as long as they fit.
@@ -82,18 +83,48 @@ fn outline_is_indented_by_heading_level() {
 }
 
 #[test]
-fn heading_without_content_is_detected() {
-    let check = |text: &str, expected| assert_eq!(has_empty_sections(text), expected, "{text:?}");
-    check("", false);
-    check("# Title\n## Part\ntext\n# Last", false);
-    check("# Title\n## Part\n\n## Other\ntext", true);
-    check("# a comment\n# of two lines\nx = 1\n", true);
-    check("## Part\n# Title\ntext", true);
+fn outline_names_headings_without_text() {
+    let text = "# Fruits\n\n## Prices\na\n# Vegetables\n\n## Prices\nb\n";
+    let chunks: Vec<_> = chunks(text, 1_000).collect();
+    let outline = outline(chunks.iter().map(|chunk| (chunk.level, &*chunk.heading, "key")));
+    insta::assert_snapshot!(outline, @"
+    ## Document Outline
+
+      - **Fruits > Prices** → `key`
+      - **Vegetables > Prices** → `key`
+    ");
 }
 
-/// Returns the offset of a chunk, which is a slice of the text.
-fn offset_of(text: &str, chunk: &TextChunk<'_>) -> usize {
-    chunk.content.as_ptr() as usize - text.as_ptr() as usize
+#[test]
+fn heading_without_text_is_in_the_labels_below_it() {
+    #[track_caller]
+    fn check(text: &str, expected: &[&str]) {
+        let labels = chunks(text, 1_000).map(|chunk| format!("{} {}", chunk.level, chunk.heading));
+        assert_eq!(labels.collect::<Vec<_>>(), expected, "{text:?}");
+    }
+    let fruits = "# Fruits\n\n## Prices\na\n# Vegetables\n## Prices\nb\n## Sizes\nc\n";
+    check(fruits, &["2 Fruits > Prices", "2 Vegetables > Prices", "2 Vegetables > Sizes"]);
+    check("# A\n## B\n### C\nx\n## D\ny\n### E\nz\n", &["3 A > B > C", "2 A > D", "3 E"]);
+    // A heading with text is a chunk of its own.
+    check("# A\nx\n## B\ny\n### C\nz\n", &["1 A", "2 B", "3 C"]);
+    check("# A\nx\n## B\n### C\nz\n", &["1 A", "3 B > C"]);
+    check("# A\n### C\nx\n## B\ny\n", &["3 A > C", "2 A > B"]);
+    // Levels that go up end the path.
+    check("# A\n## B\nx\n# C\ny\n", &["2 A > B", "1 C"]);
+    // A heading without anything below it stays with the next chunk.
+    check("# A\n# B\n## C\nx\n", &["1 A … B > C"]);
+    check("# A\n## B\n## C\nx\n# D\n", &["2 A > B … A > C", "1 D"]);
+    check("# A\n# B\n", &["1 A … B"]);
+}
+
+#[test]
+fn headings_without_anything_below_are_counted() {
+    let check = |text: &str, expected| assert_eq!(empty_sections(text), expected, "{text:?}");
+    check("", 0);
+    check("# Title\n## Part\ntext\n# Last", 0);
+    check("# Title\n## Part\n\n## Other\ntext", 1);
+    check("# a comment\n# of two lines\nx = 1\n", 1);
+    check("## Part\n# Title\ntext", 1);
 }
 
 /// Returns `true` if chunks may leave out these lines: blank lines and headings.
@@ -107,13 +138,10 @@ fn check_no_text_is_lost<'a>(text: &'a str, max: usize, chunks: impl Iterator<It
     let mut behind = 0;
     for chunk in chunks {
         assert!(chunk.content.chars().count() <= max);
-        // A blank last chunk is empty.
-        if chunk.content.is_empty() {
-            continue;
-        }
-        let at = offset_of(text, &chunk);
-        assert!(at >= behind && may_be_missing(&text[behind..at]), "{:?} is lost", &text[behind..at]);
-        behind = at + chunk.content.len();
+        assert_eq!(&text[chunk.start..chunk.end()], chunk.content);
+        let gap = &text[behind..chunk.start];
+        assert!(may_be_missing(gap), "{gap:?} is lost");
+        behind = chunk.end();
     }
     assert!(may_be_missing(&text[behind..]), "{:?} is lost", &text[behind..]);
 }

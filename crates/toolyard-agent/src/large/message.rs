@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::shape;
 use crate::chunk::{self, TextChunk};
 use crate::memory::chunk_keys as keys;
+use crate::memory::texts::grouped;
 
 /// Category of chunks and outlines in working memory.
 pub const CATEGORY: &str = "tool-result";
@@ -61,6 +62,8 @@ pub struct StoredText {
     pub tool: Arc<str>,
     /// Length of the result in characters.
     pub chars: usize,
+    /// Number of its lines.
+    pub lines: usize,
     /// Shape of the result, if it is JSON.
     pub shape: Option<String>,
     /// Its chunks.
@@ -73,7 +76,14 @@ impl StoredText {
     /// Describes a text and its chunks.
     #[must_use]
     pub fn new(tool: Arc<str>, text: &str, pieces: Vec<StoredPiece>, index: String) -> Self {
-        Self { tool, chars: text.chars().count(), shape: shape::shape(text), pieces, index }
+        Self {
+            tool,
+            chars: text.chars().count(),
+            lines: text.lines().count(),
+            shape: shape::shape(text),
+            pieces,
+            index,
+        }
     }
 
     /// Returns the message that the model reads instead of the text. It has as many rows as fit `room` characters, or
@@ -105,13 +115,19 @@ impl StoredText {
         if rows < count {
             let _ = writeln!(message, "\n… and {} more, which the document outline lists.", count - rows);
         }
-        if let Some(shape) = &self.shape {
-            let _ = write!(
+        let _ = match &self.shape {
+            Some(shape) => write!(
                 message,
                 "\nThe result is JSON: query_working_memory(key, expression) with the key of the outline selects from all \
                  chunks\nby a JMESPath expression, without reading them. Its shape:\n{shape}"
-            );
-        }
+            ),
+            None => write!(
+                message,
+                "\nThe text has {}. With the key of the outline, get_from_working_memory also finds lines in all chunks:\n\
+                 grep: \"PATTERN\" (with context: 3), or lines: \"120-180\".",
+                count_of_lines(self.lines)
+            ),
+        };
         message.truncate(message.trim_end().len());
         message
     }
@@ -137,6 +153,13 @@ impl StoredText {
     }
 }
 
+fn count_of_lines(lines: usize) -> String {
+    match lines {
+        1 => "1 line".to_owned(),
+        lines => format!("{} lines", grouped(lines)),
+    }
+}
+
 /// Returns the note in a reference to a text that stays in the result, but was not stored.
 pub(super) fn text_is_whole(why: &str) -> String {
     format!("The text of this result is all of it. {why}")
@@ -151,17 +174,4 @@ pub fn truncation(omitted: usize, why: &str) -> String {
 /// Returns the reason for a result that exceeds even an empty working memory.
 pub(super) fn larger_than_memory(bytes: usize, limit: usize) -> String {
     format!("The result has {bytes} bytes, and working memory holds {limit}. Ask the tool for less.")
-}
-
-/// Formats a number with a blank between thousands.
-fn grouped(number: usize) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::with_capacity(digits.len() * 4 / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            grouped.push(' ');
-        }
-        grouped.push(digit);
-    }
-    grouped
 }

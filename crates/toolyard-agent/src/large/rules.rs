@@ -11,6 +11,9 @@ use crate::chunk::{self, TextChunk};
 /// Member of a request's `_meta` in which a host names its model.
 pub const MODEL_META: &str = "toolyard/model";
 
+/// Number of chunks of one section each for every heading without text.
+const EMPTY_SHARE: usize = 4;
+
 /// Returns the threshold in characters: that of the tool, or else of the caller, or else of the model.
 #[must_use]
 pub fn threshold(
@@ -38,11 +41,11 @@ pub(super) fn chunk_size(settings: &ResultSettings, threshold: usize) -> usize {
 }
 
 /// Splits a text into a chunk per section. Packs several sections into each chunk if there are too many of them, or if
-/// lines that look like headings would be lost.
+/// one in [`EMPTY_SHARE`] is empty: then lines that look like headings are none.
 pub(super) fn chunks<'a>(settings: &ResultSettings, text: &'a str, threshold: usize) -> Vec<TextChunk<'a>> {
     let (max, most) = (chunk_size(settings, threshold), settings.most_chunks);
     let chunks: Vec<_> = chunk::chunks(text, max).take(most + 1).collect();
-    let fits = chunks.len() <= most && !chunk::has_empty_sections(text);
+    let fits = chunks.len() <= most && chunk::empty_sections(text) * EMPTY_SHARE <= chunks.len();
     if fits { chunks } else { chunk::packed_chunks(text, max) }
 }
 

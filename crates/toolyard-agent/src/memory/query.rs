@@ -5,12 +5,13 @@
 //! too.
 
 mod bounded_writer;
+mod mistakes;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 
-use jmespath::Variable;
+use jmespath::{ErrorReason, JmespathError, RuntimeError, Variable};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
@@ -18,6 +19,7 @@ use toolyard_core::growth::GrowthBound;
 use toolyard_manifest::QuerySettings;
 
 use bounded_writer::BoundedTextWriter;
+use mistakes::Failure;
 
 /// Maximum length of an expression in bytes.
 const MAX_EXPRESSION_LENGTH: usize = 500;
@@ -124,14 +126,14 @@ pub fn select(text: &str, expression: &str, limits: &QuerySettings) -> Result<St
     if expression.len() > MAX_EXPRESSION_LENGTH || nested > MAX_NESTED {
         return Err(QueryError::LongExpression);
     }
-    let wrong = |error: jmespath::JmespathError| QueryError::Expression(error.to_string());
-    let expression = jmespath::compile(expression).map_err(wrong)?;
+    let wrong = |error: JmespathError| QueryError::Expression(explained(expression, &error));
+    let compiled = jmespath::compile(expression).map_err(wrong)?;
     let value = parse(text)?;
-    if GrowthBound::of(expression.as_ast()).values(nodes(&value), text.len()) > limits.values {
+    if GrowthBound::of(compiled.as_ast()).values(nodes(&value), text.len()) > limits.values {
         return Err(QueryError::Costly);
     }
     let value = Arc::new(value);
-    let selected = expression.search(&value).map_err(wrong)?;
+    let selected = compiled.search(&value).map_err(wrong)?;
     let mut writer = BoundedTextWriter::new(limits.result_chars);
     serde_json::to_writer(&mut writer, &selected)
         .map_err(|_| QueryError::LargeResult(limits.result_chars))?;
@@ -141,7 +143,31 @@ pub fn select(text: &str, expression: &str, limits: &QuerySettings) -> Result<St
         result.push_str(&shape_of(&value));
         result.push('.');
     }
+    if selects_nothing(&selected)
+        && let Some(hint) = mistakes::hint(expression, Failure::Nothing)
+    {
+        result.push_str("\n\n");
+        result.push_str(&hint);
+    }
     Ok(result)
+}
+
+/// Returns `true` for null, and for an empty array.
+fn selects_nothing(selected: &Variable) -> bool {
+    selected.is_null() || selected.as_array().is_some_and(Vec::is_empty)
+}
+
+/// Returns the fault of an expression with its place, and what to write instead.
+fn explained(expression: &str, error: &JmespathError) -> String {
+    let (failure, is_unknown) = match &error.reason {
+        ErrorReason::Parse(_) => (Failure::Syntax, false),
+        ErrorReason::Runtime(reason) => {
+            (Failure::Runtime, matches!(reason, RuntimeError::UnknownFunction(_)))
+        }
+    };
+    let hint = mistakes::hint(expression, failure).or_else(|| is_unknown.then(mistakes::unknown_function));
+    let fault = format!("{} (character {} of `{expression}`)", error.reason, error.offset + 1);
+    hint.map_or_else(|| fault.clone(), |hint| format!("{fault}\n{hint}"))
 }
 
 /// Parses one value, or several values as an array: a result may consist of several JSON texts.

@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 use toolyard_manifest::MemorySettings;
 
+use super::chunk_keys;
 use super::error::MemoryError;
 use super::namespace::MemoryNamespace;
 
@@ -20,7 +21,7 @@ const RECORD_SIZE: usize = 256;
 pub struct NewEntry<'a> {
     /// Full path.
     pub key: &'a str,
-    /// The value.
+    /// The value, with the text that is stored around it.
     pub value: &'a str,
     /// Category, such as `tool-result`.
     pub category: Option<&'a str>,
@@ -30,13 +31,47 @@ pub struct NewEntry<'a> {
     pub ttl: Option<Duration>,
     /// Number of chunks, if this is the index of a large result.
     pub chunks: Option<usize>,
+    /// Place of a chunk in the text of a large result.
+    pub place: ChunkPlace,
+}
+
+/// Place of a chunk in a whole text. The text that chunks leave out, such as the lines of headings, is stored with them,
+/// so that the whole text can be read again.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChunkPlace {
+    /// Bytes of the stored text before the chunk.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub before: usize,
+    /// Bytes of the stored text after the chunk.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub after: usize,
+    /// Number of lines of the whole text that end before the chunk.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub lines: usize,
+}
+
+const fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
+impl ChunkPlace {
+    /// Returns the chunk in a stored text; the whole text if the place does not fit.
+    fn slice<'a>(&self, stored: &'a str) -> &'a str {
+        stored.len().checked_sub(self.after).and_then(|end| stored.get(self.before..end)).unwrap_or(stored)
+    }
 }
 
 impl<'a> NewEntry<'a> {
     /// Returns an entry without category, tags and time to live.
     #[must_use]
     pub const fn new(key: &'a str, value: &'a str) -> Self {
-        Self { key, value, category: None, tags: &[], ttl: None, chunks: None }
+        let place = ChunkPlace { before: 0, after: 0, lines: 0 };
+        Self { key, value, category: None, tags: &[], ttl: None, chunks: None, place }
+    }
+
+    /// Returns the length of the value in characters, without the text that is stored around a chunk.
+    pub(super) fn chars(&self) -> usize {
+        self.place.slice(self.value).chars().count()
     }
 
     pub(super) fn check(&self, limits: &MemorySettings) -> Result<(), MemoryError> {
@@ -61,7 +96,7 @@ pub struct MemoryRecord {
     pub key: String,
     /// Id of the value in the store.
     pub(super) id: String,
-    /// Length of the value in bytes.
+    /// Length of the stored text in bytes.
     pub bytes: usize,
     /// Length of the value in characters.
     pub chars: usize,
@@ -78,9 +113,25 @@ pub struct MemoryRecord {
     /// Number of chunks, if this is the index of a large result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chunks: Option<usize>,
+    /// Place of a chunk in the text of a large result.
+    #[serde(flatten)]
+    pub place: ChunkPlace,
 }
 
 impl MemoryRecord {
+    /// Returns the value in a stored text.
+    #[must_use]
+    pub fn value_in(&self, mut stored: String) -> String {
+        let value = self.place.slice(&stored);
+        if value.len() == stored.len() {
+            return stored;
+        }
+        let end = self.place.before + value.len();
+        stored.truncate(end);
+        stored.drain(..self.place.before);
+        stored
+    }
+
     /// Returns the remaining time to live.
     #[must_use]
     pub fn left(&self, now: SystemTime) -> Duration {
@@ -116,6 +167,15 @@ impl MemoryRecord {
     }
 }
 
+/// The way of making room in a namespace that is full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RoomPolicy {
+    /// Refuses what does not fit.
+    Refuse,
+    /// Removes large results, those that expire first before others, until it fits.
+    DropResults,
+}
+
 /// The entries of one namespace.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct NamespaceIndex {
@@ -139,7 +199,7 @@ impl NamespaceIndex {
         Some(self.entries.remove(at))
     }
 
-    /// Adds entries, replacing those with the same keys, and returns the replaced ones. Adds all or none.
+    /// Adds entries, replacing those with the same keys, and returns the removed ones. Adds all or none.
     ///
     /// # Errors
     /// Returns an error if a limit of the namespace would be exceeded.
@@ -148,8 +208,30 @@ impl NamespaceIndex {
         namespace: &MemoryNamespace,
         records: &[MemoryRecord],
         limits: &MemorySettings,
+        room: RoomPolicy,
     ) -> Result<Vec<MemoryRecord>, MemoryError> {
-        let replaced: Vec<_> = records.iter().filter_map(|record| self.remove(&record.key)).collect();
+        let mut removed: Vec<_> = records.iter().filter_map(|record| self.remove(&record.key)).collect();
+        while let Err(error) = self.check_room(namespace, records, limits) {
+            let dropped = match room {
+                RoomPolicy::Refuse => Vec::new(),
+                RoomPolicy::DropResults => self.remove_first_result(),
+            };
+            if dropped.is_empty() {
+                return Err(error);
+            }
+            removed.extend(dropped);
+        }
+        self.entries.extend_from_slice(records);
+        Ok(removed)
+    }
+
+    /// Checks that entries fit into the limits of the namespace.
+    fn check_room(
+        &self,
+        namespace: &MemoryNamespace,
+        records: &[MemoryRecord],
+        limits: &MemorySettings,
+    ) -> Result<(), MemoryError> {
         if self.entries.len() + records.len() > limits.entries {
             return Err(MemoryError::TooManyEntries { namespace: namespace.clone(), limit: limits.entries });
         }
@@ -158,8 +240,22 @@ impl NamespaceIndex {
         if used + needed > limit {
             return Err(MemoryError::TooManyBytes { namespace: namespace.clone(), limit, used, needed });
         }
-        self.entries.extend_from_slice(records);
-        Ok(replaced)
+        Ok(())
+    }
+
+    /// Removes the large result that expires first, with all of its chunks.
+    fn remove_first_result(&mut self) -> Vec<MemoryRecord> {
+        let indexes = self.entries.iter().filter(|record| record.chunks.is_some());
+        let Some(index) = indexes.min_by_key(|record| record.expires).cloned() else { return Vec::new() };
+        let base = chunk_keys::base_of(&index.key);
+        // A model may have saved a note under such a key.
+        let is_part = |record: &MemoryRecord| {
+            record.category == index.category && chunk_keys::base_of(&record.key) == base
+        };
+        let (removed, rest) =
+            self.entries.drain(..).partition(|record| record.id == index.id || is_part(record));
+        self.entries = rest;
+        removed
     }
 
     /// Returns the bytes that the entries of a caller without a key take, with what the list itself needs.

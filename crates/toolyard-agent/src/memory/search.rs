@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio::task::spawn_blocking;
 
 use super::error::MemoryError;
+use super::reading::excerpt;
 use super::record::MemoryRecord;
 use super::working_memory::WorkingMemory;
 
@@ -14,6 +15,10 @@ pub const MAX_HITS: usize = 20;
 const PREVIEW: usize = 120;
 /// Maximum size in bytes of a value that is searched on the calling task, which takes a few milliseconds.
 const MAX_INLINE_BYTES: usize = 64 * 1024;
+/// Number of characters before and after the words in a preview.
+const AROUND: usize = 60;
+/// Maximum number of places of each word that are compared.
+const MAX_PLACES: usize = 500;
 /// Maximum number of words of a query.
 const MAX_WORDS: usize = 32;
 
@@ -33,8 +38,10 @@ pub struct MemorySearch {
 pub struct MemoryHit {
     /// Metadata of the entry.
     pub record: MemoryRecord,
-    /// Beginning of its value, in one line.
+    /// Part of its value in one line: the surroundings of the words, or else the beginning.
     pub preview: String,
+    /// Number of the line with these words, if the value has several lines.
+    pub line: Option<usize>,
 }
 
 /// Relevance of an entry: the number of different words that it has, then their total number of occurrences.
@@ -88,7 +95,7 @@ fn words(query: &str) -> Vec<String> {
 /// Rates an entry and renders it. A long value is searched on a blocking thread.
 async fn scored(words: &Arc<[String]>, record: MemoryRecord, value: String) -> (MatchScore, MemoryHit) {
     let read = |words: &[String], record: MemoryRecord, value: &str| {
-        (score(words, &record, value), MemoryHit { preview: preview(value), record })
+        (score(words, &record, value), hit(words, record, value))
     };
     if value.len() <= MAX_INLINE_BYTES {
         return read(words, record, &value);
@@ -105,6 +112,64 @@ fn score(words: &[String], record: &MemoryRecord, value: &str) -> MatchScore {
     let text = labels.chain([record.key.as_str(), value]).collect::<Vec<_>>().join(" ").to_lowercase();
     let times: Vec<_> = words.iter().map(|word| text.matches(word.as_str()).count()).collect();
     (times.iter().filter(|times| **times > 0).count(), times.iter().sum())
+}
+
+/// Renders an entry with the surroundings of the words.
+fn hit(words: &[String], record: MemoryRecord, value: &str) -> MemoryHit {
+    let Some((start, end)) = place(words, value) else {
+        return MemoryHit { preview: preview(value), record, line: None };
+    };
+    let before = record.place.lines + value[..start].matches('\n').count();
+    let has_lines = before > 0 || value.trim_end().contains('\n');
+    let (part, _) = excerpt(value, (start, end), AROUND);
+    let preview = part.split_whitespace().collect::<Vec<_>>().join(" ");
+    MemoryHit { preview, record, line: has_lines.then_some(before + 1) }
+}
+
+/// Returns the place in a value (a range of bytes) that has most of the words close to each other; `None` if it has none.
+fn place(words: &[String], value: &str) -> Option<(usize, usize)> {
+    let lower = value.to_lowercase();
+    let of_word = |(number, word): (usize, &String)| {
+        lower
+            .match_indices(word.as_str())
+            .take(MAX_PLACES)
+            .map(move |(at, found)| (at, at + found.len(), number))
+            .collect::<Vec<_>>()
+    };
+    let mut places: Vec<_> = words.iter().enumerate().flat_map(of_word).collect();
+    places.sort_unstable();
+    let near = |first: usize| {
+        let (start, ..) = places[first];
+        places[first..].iter().take_while(move |(_, end, _)| end - start <= AROUND)
+    };
+    let distinct = |first: usize| {
+        near(first).map(|(.., word)| 1_u64 << (word % 64)).fold(0, |all, one| all | one).count_ones()
+    };
+    let best = (0..places.len()).max_by_key(|first| (distinct(*first), std::cmp::Reverse(*first)))?;
+    let (start, first_end, _) = places[best];
+    // Of each word the first place counts.
+    let mut seen = 0_u64;
+    let first_of_word = near(best).filter(|(.., word)| {
+        let is_new = seen & (1 << (word % 64)) == 0;
+        seen |= 1 << (word % 64);
+        is_new
+    });
+    let end = first_of_word.map(|(_, end, _)| *end).max().unwrap_or(first_end);
+    Some((original(value, &lower, start), original(value, &lower, end)))
+}
+
+/// Returns the place in a text that corresponds to one in its lower case.
+fn original(value: &str, lower: &str, at: usize) -> usize {
+    if value.len() == lower.len() && value.is_ascii() {
+        return at;
+    }
+    let mut length = 0;
+    let reached = value.char_indices().find(|(_, c)| {
+        let is_reached = length >= at;
+        length += c.to_lowercase().map(char::len_utf8).sum::<usize>();
+        is_reached
+    });
+    reached.map_or(value.len(), |(place, _)| place)
 }
 
 /// Returns the beginning of a text in one line.
@@ -145,6 +210,27 @@ mod tests {
         check(&"é".repeat(121), &format!("{}…", "é".repeat(120)));
         check(&format!("{} b", "a".repeat(118)), &format!("{} b", "a".repeat(118)));
         check(&format!("{} b", "a".repeat(119)), &format!("{}…", "a".repeat(119)));
+    }
+
+    #[test]
+    fn preview_shows_the_surroundings_of_the_words() {
+        #[track_caller]
+        fn check(query: &str, value: &str, expected: Option<&str>) {
+            let shown = place(&words(query), value).map(|place| excerpt(value, place, 6).0);
+            assert_eq!(shown.as_deref(), expected, "{query}");
+        }
+        let text = "first came an error in the log, and then a fatal error of the disk: it was full";
+        check("error", text, Some("…me an error in th…"));
+        check("ERROR fatal", text, Some("…me an error in the log, and then a fatal error…"));
+        check("disk fatal", text, Some("…hen a fatal error of the disk: it w…"));
+        check("full", text, Some("…t was full"));
+        check("nothing", text, None);
+        check("", text, None);
+        // Lengths in lower case differ.
+        check("disk", &format!("{} Disk ﬀ", "İ".repeat(9)), Some("…İİİİİ Disk ﬀ"));
+        check("straße", "DIE STRASSE, die Straße", Some("…, die Straße"));
+        let far = format!("{}needle{}", "x\n".repeat(9_000), "y".repeat(9_000));
+        check("needle", &far, Some("…x\nx\nx\nneedleyyyyyy…"));
     }
 
     #[test]

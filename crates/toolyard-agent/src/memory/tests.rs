@@ -106,7 +106,8 @@ async fn callers_without_a_key_push_out_only_each_other() {
     let put = async |owner: usize, address: &str, bytes: usize| {
         let namespace = MemoryNamespace::new("session", &format!("{owner:016x}"));
         let (path, value) = (format!("{namespace}/notes"), "v".repeat(bytes));
-        let saved = memory.save_from(address, &namespace, &[NewEntry::new(&path, &value)]).await;
+        let saved =
+            memory.save_with(address, &namespace, &[NewEntry::new(&path, &value)], RoomPolicy::Refuse).await;
         store.pass(Duration::from_secs(1));
         saved.map(drop).map_err(|error| error.to_string())
     };
@@ -177,6 +178,66 @@ async fn refused_save_changes_nothing() {
     store.go_away();
     errors.push(save(&memory, "a", "").await.expect_err("no store"));
     insta::assert_snapshot!(errors.join("\n"));
+}
+
+/// Saves a result of two chunks with an outline, and returns whether there was room.
+async fn save_result(
+    memory: &WorkingMemory,
+    run: &str,
+    length: usize,
+    ttl: u64,
+    room: RoomPolicy,
+) -> Result<(), String> {
+    let base = chunk_keys::base_of_run(&namespace(), "t", run);
+    let paths =
+        [chunk_keys::chunk_key(&base, 0), chunk_keys::chunk_key(&base, 1), chunk_keys::index_key(&base)];
+    let value = "x".repeat(length);
+    let entry = |(number, path)| NewEntry {
+        category: Some("tool-result"),
+        ttl: Some(Duration::from_secs(ttl)),
+        chunks: (number == 2).then_some(2),
+        ..NewEntry::new(path, &value)
+    };
+    let entries: Vec<_> = (0..).zip(paths.iter().map(String::as_str)).map(entry).collect();
+    let saved = memory.save_with("", &namespace(), &entries, room).await;
+    saved.map(drop).map_err(|error| error.to_string())
+}
+
+#[tokio::test]
+async fn new_result_replaces_those_that_expire_first() {
+    /// Saves two notes and results with their times to live, and returns the names of what is left.
+    async fn check(limits: MemorySettings, runs: &[(&str, usize, u64)], expected: &[&str]) {
+        let (store, memory) = ManualStore::memory(limits);
+        save(&memory, "note", "n").await.expect("room");
+        save(&memory, "tool-t-a-chunk7", "a note under the key of a chunk").await.expect("room");
+        for (run, length, ttl) in runs {
+            let _full = save_result(&memory, run, *length, *ttl, RoomPolicy::DropResults).await;
+        }
+        let records = memory.list(&namespace()).await.expect("a store");
+        let names: Vec<_> =
+            records.iter().filter_map(|record| record.key.strip_prefix("session/abc/")).collect();
+        assert_eq!(names[..2], ["note", "tool-t-a-chunk7"]);
+        let bases: Vec<_> =
+            names[2..].chunks(3).filter_map(|chunks| chunk_keys::base_of(chunks[2])).collect();
+        assert_eq!(bases, expected, "{runs:?}");
+        assert_eq!(store.len(), 1 + names.len(), "no value is left behind");
+    }
+    let entries = |entries| MemorySettings { entries, ..MemorySettings::default() };
+    check(entries(8), &[("a", 1, 60), ("b", 1, 30)], &["tool-t-a", "tool-t-b"]).await;
+    check(entries(8), &[("a", 1, 60), ("b", 1, 30), ("c", 1, 90)], &["tool-t-a", "tool-t-c"]).await;
+    check(entries(8), &[("a", 1, 30), ("b", 1, 60), ("c", 1, 10), ("d", 1, 10)], &["tool-t-b", "tool-t-d"])
+        .await;
+    // Nothing is dropped for a result that does not fit anyway.
+    check(entries(4), &[("a", 1, 60)], &[]).await;
+    let bytes = |bytes| MemorySettings { bytes, ..MemorySettings::default() };
+    check(bytes(5_000), &[("a", 500, 60), ("b", 500, 30), ("c", 1_000, 90)], &["tool-t-a", "tool-t-c"]).await;
+    check(bytes(5_000), &[("a", 500, 60), ("b", 500, 30), ("c", 1_500, 90)], &["tool-t-c"]).await;
+    check(bytes(5_000), &[("a", 500, 60), ("b", 500, 30), ("c", 5_000, 90)], &["tool-t-a", "tool-t-b"]).await;
+    // A note is refused instead.
+    let (_, memory) = ManualStore::memory(entries(3));
+    save_result(&memory, "a", 1, 60, RoomPolicy::Refuse).await.expect("room");
+    assert!(save_result(&memory, "b", 1, 60, RoomPolicy::Refuse).await.is_err());
+    assert!(save(&memory, "note", "n").await.is_err());
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ pub(super) fn saved(record: &MemoryRecord, now: SystemTime) -> String {
     format!("Saved to working memory as `{}` ({} chars, expires in {time}).", record.key, record.chars)
 }
 
-pub(super) fn missing(key: &str) -> String {
+pub(crate) fn missing(key: &str) -> String {
     format!("Working memory entry '{}' not found or has expired.", key.trim())
 }
 
@@ -24,10 +24,14 @@ pub(super) fn deleted(record: &MemoryRecord) -> String {
     format!("Deleted working memory entry '{}'.", record.key)
 }
 
+pub(super) fn whole_text(index: &str) -> String {
+    format!("This is a chunk: the key of the whole text is `{index}`.")
+}
+
 pub(super) fn incomplete(base: &str, number: usize) -> String {
     format!(
-        "Chunk {number} of `{base}` is not in working memory any more, so that the whole result cannot be queried. Call the \
-         tool again."
+        "Chunk {number} of `{base}` is not in working memory any more, so that the whole result cannot be read. Call the tool \
+         again."
     )
 }
 
@@ -62,8 +66,9 @@ pub(super) fn search_result(
         return nothing("No working memory entries found", prefix, own);
     }
     let mut text = format!("{}:\n", counted(hits.len()));
-    for MemoryHit { record, preview } in hits {
-        let _ = writeln!(text, "- `{}` ({}): {preview}", record.key, about(record, now));
+    for MemoryHit { record, preview, line } in hits {
+        let line = line.map(|line| format!("line {line}: ")).unwrap_or_default();
+        let _ = writeln!(text, "- `{}` ({}): {line}{preview}", record.key, about(record, now));
     }
     text.truncate(text.trim_end().len());
     text
@@ -80,6 +85,19 @@ fn counted(entries: usize) -> String {
         1 => "1 working memory entry".to_owned(),
         entries => format!("{entries} working memory entries"),
     }
+}
+
+/// Formats a number with a blank between thousands.
+pub(crate) fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::with_capacity(digits.len() * 4 / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            grouped.push(' ');
+        }
+        grouped.push(digit);
+    }
+    grouped
 }
 
 /// Describes an entry: its remaining time, its length, its category and its tags.

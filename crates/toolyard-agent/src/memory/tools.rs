@@ -10,6 +10,8 @@ use std::sync::Arc;
 use toolyard_sdk::{Context, RegisterError, Server, Tool, ToolAnnotations};
 
 use super::query::QueryRunner;
+use super::reader::MemoryReader;
+use super::reading::PartReader;
 use super::working_memory::WorkingMemory;
 use args::{
     DeleteMemoryArgs, GetMemoryArgs, ListMemoryArgs, QueryMemoryArgs, SaveMemoryArgs, SearchMemoryArgs,
@@ -36,12 +38,14 @@ const ABOUT_SAVE: &str = "\
 Saves a text or JSON for a limited time, for later in this session. An existing key is replaced.";
 
 const ABOUT_GET: &str = "\
-Returns a note of yours, or a chunk of a large tool result, by its key exactly as shown.";
+Returns a note of yours, or a chunk of a large tool result, by its key exactly as shown. `lines` or `grep` read a part; \
+with the key of the outline, of the whole result.";
 
 const ABOUT_DELETE: &str = "Deletes an entry before it expires.";
 
 const ABOUT_SEARCH: &str = "\
-Finds entries by words in keys, values, tags and categories; at most 20, the best first. Without a query, the newest.";
+Finds entries by words in keys, values, tags and categories; at most 20, the best first, with what is around the words. \
+Without a query, the newest.";
 
 const ABOUT_LIST: &str = "\
 Lists entries with time left, category and tags, without values.";
@@ -55,8 +59,9 @@ this instead of reading all chunks of a large JSON result.";
 /// # Errors
 /// Returns an error if the server already has a tool of one of these names.
 pub fn add(server: Server, memory: WorkingMemory) -> Result<Server, RegisterError> {
-    let queries = QueryRunner::new(memory.limits().query);
-    let memory = Arc::new(MemoryHandlers { memory, queries });
+    let (queries, parts) = (QueryRunner::new(memory.limits().query), PartReader::new(memory.limits().read));
+    let reader = MemoryReader::new(memory.clone());
+    let memory = Arc::new(MemoryHandlers { memory, reader, queries, parts });
     let [save, get, delete, search, list, query] = [(); 6].map(|()| memory.clone());
     server
         .register_tool(save_tool(), async move |context: Context, args: SaveMemoryArgs| {

@@ -17,7 +17,7 @@ use super::access::{FullKey, MemoryAccess};
 use super::error::MemoryError;
 use super::keyless_ledger::{KeylessClaim, KeylessLedger};
 use super::namespace::{MemoryCaller, MemoryNamespace};
-use super::record::{MemoryRecord, NamespaceIndex, NewEntry, charged_size, millis};
+use super::record::{MemoryRecord, NamespaceIndex, NewEntry, RoomPolicy, charged_size, millis};
 use super::session_ids::SessionIds;
 
 /// Key spaces of the lists of entries and of their values.
@@ -126,26 +126,28 @@ impl WorkingMemory {
         namespace: &MemoryNamespace,
         entries: &[NewEntry<'_>],
     ) -> Result<Vec<MemoryRecord>, MemoryError> {
-        self.save_from("", namespace, entries).await
+        self.save_with("", namespace, entries, RoomPolicy::Refuse).await
     }
 
-    /// Saves entries like [`Self::save`]. The address is that of the caller, if it has no key.
+    /// Saves entries as [`WorkingMemory::save`] does, and makes room for them by the policy if the namespace is full. The
+    /// address is that of the caller, if it has no key.
     ///
     /// # Errors
-    /// Returns an error if a limit would be exceeded or the store fails.
-    pub async fn save_from(
+    /// Returns an error if a limit would be exceeded nevertheless or the store fails.
+    pub async fn save_with(
         &self,
         address: &str,
         namespace: &MemoryNamespace,
         entries: &[NewEntry<'_>],
+        room: RoomPolicy,
     ) -> Result<Vec<MemoryRecord>, MemoryError> {
         entries.iter().try_for_each(|entry| entry.check(&self.limits))?;
         let records: Vec<_> = entries.iter().map(|entry| self.record(entry)).collect();
         // An early check, so that refused entries cost no write. The check that counts is made when the index changes.
-        let replaced = self.read(namespace).await?.index.admit(namespace, &records, &self.limits)?;
+        let removed = self.read(namespace).await?.index.admit(namespace, &records, &self.limits, room)?;
         let claimed = match namespace.is_keyless() {
             true => {
-                let bytes = charged_size(&records).saturating_sub(charged_size(&replaced));
+                let bytes = charged_size(&records).saturating_sub(charged_size(&removed));
                 let expires = records.iter().map(|record| record.expires).max().unwrap_or_default();
                 self.claim_keyless(KeylessClaim { namespace, address, bytes, expires }).await?;
                 bytes
@@ -153,10 +155,12 @@ impl WorkingMemory {
             false => self.check_capacity(&records).await.map(|()| 0)?,
         };
         let admitted = match self.write_values(&records, entries).await {
-            Ok(()) => self.change(namespace, |index| index.admit(namespace, &records, &self.limits)).await,
+            Ok(()) => {
+                self.change(namespace, |index| index.admit(namespace, &records, &self.limits, room)).await
+            }
             Err(error) => Err(error.into()),
         };
-        let (replaced, sizes) = match admitted {
+        let (removed, sizes) = match admitted {
             Ok(admitted) => admitted,
             Err(error) => {
                 self.discard(&records).await;
@@ -164,7 +168,7 @@ impl WorkingMemory {
                 return Err(error);
             }
         };
-        self.discard(&replaced).await;
+        self.discard(&removed).await;
         self.settle_keyless(namespace, claimed, sizes).await;
         Ok(records)
     }
@@ -238,12 +242,24 @@ impl WorkingMemory {
     /// # Errors
     /// Returns an error if the store fails.
     pub async fn get(&self, key: &FullKey) -> Result<Option<(MemoryRecord, String)>, MemoryError> {
+        let stored = self.get_stored(key).await?;
+        Ok(stored.map(|(record, stored)| {
+            let value = record.value_in(stored);
+            (record, value)
+        }))
+    }
+
+    /// Returns the entry of a key, and its value with the text that is stored around a chunk.
+    ///
+    /// # Errors
+    /// Returns an error if the store fails.
+    pub async fn get_stored(&self, key: &FullKey) -> Result<Option<(MemoryRecord, String)>, MemoryError> {
         let mut missing = None;
         for _ in 0..ATTEMPTS {
             let NamespaceSnapshot { index, .. } = self.read(&key.namespace).await?;
             let Some(record) = index.find(&key.path) else { return Ok(None) };
-            if let Some(value) = self.value(record).await? {
-                return Ok(Some((record.clone(), value)));
+            if let Some(stored) = self.stored(record).await? {
+                return Ok(Some((record.clone(), stored)));
             }
             // A concurrent save has replaced the entry and removed its old value, so read the index again. If the same
             // value is missing twice, it is lost.
@@ -314,6 +330,11 @@ impl WorkingMemory {
     /// # Errors
     /// Returns an error if the store fails.
     pub async fn value(&self, record: &MemoryRecord) -> Result<Option<String>, MemoryError> {
+        Ok(self.stored(record).await?.map(|stored| record.value_in(stored)))
+    }
+
+    /// Returns the stored text of an entry; `None` if it is gone.
+    async fn stored(&self, record: &MemoryRecord) -> Result<Option<String>, MemoryError> {
         let mut bytes = Vec::with_capacity(record.bytes);
         let (prefix, mut after) = (format!("{}/", record.id), None::<String>);
         loop {
@@ -342,12 +363,13 @@ impl WorkingMemory {
             key: entry.key.to_owned(),
             id: fresh_id(),
             bytes: entry.value.len(),
-            chars: entry.value.chars().count(),
+            chars: entry.chars(),
             saved: millis(now),
             expires: millis(now).saturating_add(u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX)),
             category: entry.category.map(str::to_owned),
             tags: entry.tags.to_vec(),
             chunks: entry.chunks,
+            place: entry.place,
         }
     }
 

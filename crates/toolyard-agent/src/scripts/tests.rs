@@ -3,8 +3,11 @@ use std::sync::Mutex;
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use serde_json::{Value, json};
 use toolyard_core::{Call, ErrorCode, Json, Outcome, ToolError};
+use toolyard_manifest::MemorySettings;
 
 use super::*;
+use crate::memory::testing::ManualStore;
+use crate::memory::{ChunkPlace, MemoryNamespace, NewEntry, SESSION_META};
 
 /// Ends each script in the same way, and records the last one.
 struct FixedScriptExecutor {
@@ -29,9 +32,20 @@ async fn call(
     ended: Result<ScriptOutcome, &'static str>,
     arguments: Value,
 ) -> (String, bool, Option<PythonScript>) {
+    call_with(None, ended, arguments).await
+}
+
+/// Calls the tool in the session `abc123`, with a working memory or without one.
+async fn call_with(
+    memory: Option<MemoryReader>,
+    ended: Result<ScriptOutcome, &'static str>,
+    arguments: Value,
+) -> (String, bool, Option<PythonScript>) {
     let runner = Arc::new(FixedScriptExecutor { ended, last: Mutex::default() });
-    let server = add(Server::new("scripts", "1.0.0"), runner.clone()).expect("a tool").into_backend();
-    match server.call(Call::tool(TOOL, Json::from_value(&arguments))).await {
+    let server = add(Server::new("scripts", "1.0.0"), runner.clone(), memory).expect("a tool").into_backend();
+    let mut call = Call::tool(TOOL, Json::from_value(&arguments));
+    call.meta.set(SESSION_META, Json::string("abc123"));
+    match server.call(call).await {
         Ok(Outcome::Done(output)) => {
             let body = output.body.to_json().to_value();
             let text = body["content"][0]["text"].as_str().unwrap_or_default().to_owned();
@@ -86,6 +100,62 @@ async fn arguments_are_passed_to_the_script() {
     check(packages, 30.0, Some("{}"), &["numpy", "rich>=13"]).await;
 }
 
+/// A script reads what its caller can read, and nothing else.
+#[tokio::test]
+async fn script_reads_entries_of_working_memory() {
+    let (_, memory) = ManualStore::memory(MemorySettings::default());
+    let save = async |path: &str, entry: NewEntry<'_>| {
+        let (namespace, _) = MemoryNamespace::of_path(path).expect("a path");
+        memory.save(&namespace, &[NewEntry { key: path, ..entry }]).await.expect("room");
+    };
+    let place = |before| ChunkPlace { before, ..ChunkPlace::default() };
+    save("session/abc123/notes", NewEntry::new("", "a \"note\"\0")).await;
+    save(
+        "session/abc123/tool-t-a1b2c3-chunk0",
+        NewEntry { place: place(4), ..NewEntry::new("", "# A\none\n") },
+    )
+    .await;
+    save(
+        "session/abc123/tool-t-a1b2c3-chunk1",
+        NewEntry { place: place(4), ..NewEntry::new("", "# B\ntwo\n") },
+    )
+    .await;
+    save("session/abc123/tool-t-a1b2c3-index", NewEntry { chunks: Some(2), ..NewEntry::new("", "outline") })
+        .await;
+    save("session/other/secret", NewEntry::new("", "of another session")).await;
+    let run = async |keys: Value, input: Value| {
+        let arguments = json!({"script": "print(1)", "memory_keys": keys, "input_data": input});
+        let reader = Some(MemoryReader::new(memory.clone()));
+        let (text, _, script) = call_with(reader, ended("ran", "", 0), arguments).await;
+        script.map_or(text, |script| script.input.unwrap_or_default())
+    };
+    let check = async |keys: Value, input: Value, expected: Value| {
+        let given: Value = serde_json::from_str(&run(keys, input).await).expect("JSON");
+        assert_eq!(given, expected);
+    };
+    check(json!(["notes"]), Value::Null, json!({"memory": {"notes": "a \"note\"\0"}, "input": null})).await;
+    let chunk = "session/abc123/tool-t-a1b2c3-chunk1";
+    check(
+        json!([chunk, "notes"]),
+        json!("x"),
+        json!({"memory": {chunk: "two\n", "notes": "a \"note\"\0"}, "input": "x"}),
+    )
+    .await;
+    for whole in ["session/abc123/tool-t-a1b2c3-index", "tool-t-a1b2c3"] {
+        check(json!([whole]), Value::Null, json!({"memory": {whole: "# A\none\n# B\ntwo\n"}, "input": null}))
+            .await;
+    }
+    // Without keys the input is the text itself.
+    assert_eq!(run(json!([]), json!("x")).await, "x");
+    let refused = [
+        run(json!(["session/other/secret"]), Value::Null).await,
+        run(json!(["notes", "nothing"]), Value::Null).await,
+        run(json!(vec!["notes"; 21]), Value::Null).await,
+        call(ended("ran", "", 0), json!({"script": "print(1)", "memory_keys": ["notes"]})).await.0,
+    ];
+    insta::assert_snapshot!(refused.join("\n"));
+}
+
 #[tokio::test]
 async fn empty_script_is_not_run() {
     for script in ["", " \n"] {
@@ -98,8 +168,15 @@ async fn empty_script_is_not_run() {
 #[test]
 fn tool_definition() {
     let runner = Arc::new(FixedScriptExecutor { ended: ended("", "", 0), last: Mutex::default() });
-    let backend = add(Server::new("scripts", "1.0.0"), runner).expect("a tool").into_backend();
-    let catalog = backend.catalog().borrow().clone();
-    let definition = catalog.tools[0].definition.to_json().to_value();
-    insta::assert_snapshot!(serde_json::to_string_pretty(&definition).expect("JSON"));
+    let (_, memory) = ManualStore::memory(MemorySettings::default());
+    let definition = |memory| {
+        let server = add(Server::new("scripts", "1.0.0"), runner.clone(), memory).expect("a tool");
+        let catalog = server.into_backend().catalog().borrow().clone();
+        catalog.tools[0].definition.to_json().to_value()
+    };
+    let mut with_memory = definition(Some(MemoryReader::new(memory)));
+    insta::assert_snapshot!(serde_json::to_string_pretty(&with_memory).expect("JSON"));
+    let properties = with_memory["inputSchema"]["properties"].as_object_mut().expect("an object");
+    assert!(properties.shift_remove("memory_keys").is_some());
+    assert_eq!(definition(None), with_memory);
 }

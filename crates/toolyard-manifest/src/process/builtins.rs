@@ -18,7 +18,7 @@ use crate::{
 
 pub use self::{
     management::{AllowedServers, ManagementSettings},
-    memory::{MemorySettings, QuerySettings, SharedMemory},
+    memory::{MemorySettings, QuerySettings, ReadSettings, SharedMemory},
     results::ResultSettings,
     scripts::{PodSettings, ScriptRunner, ScriptSettings},
     search::{SearchSettings, ServiceRanker, ToolDisclosure},

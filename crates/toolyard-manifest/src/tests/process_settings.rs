@@ -32,7 +32,7 @@ builtins:
     output: 64KiB
     concurrent: 6
     kubernetes: {namespace: scripts, image: python, imagePullSecret: pull, runtimeClass: gvisor, packageIndex: 'https://packages.example.com/simple'}
-  memory: {enabled: true, entries: 1, bytes: 8KiB, valueBytes: 4KiB, ttl: 1s, longestTtl: 2s, totalBytes: 1MiB, keylessBytes: 64KiB, keylessAddressBytes: 16KiB, shared: loopback, query: {inputBytes: 4KiB, inputValues: 2, values: 3, resultChars: 4, time: 5s, concurrent: 6}}
+  memory: {enabled: true, entries: 1, bytes: 8KiB, valueBytes: 4KiB, ttl: 1s, longestTtl: 2s, totalBytes: 1MiB, keylessBytes: 64KiB, keylessAddressBytes: 16KiB, shared: loopback, query: {inputBytes: 4KiB, inputValues: 2, values: 3, resultChars: 4, time: 5s, concurrent: 6}, read: {matches: 1, resultChars: 2, time: 3s, concurrent: 4}}
   results: {enabled: true, threshold: 1, leastChunk: 2, mostChunks: 3, outputSchemas: withdraw, ttl: 4s, storeTime: 5s, models: {gpt-5: {threshold: 6}}}
   guides: {enabled: false}
   skills: {enabled: true, skills: 1, bytes: 2KiB, contentBytes: 1KiB}
@@ -241,6 +241,12 @@ fn process_with_every_setting() {
                             result_chars: 4,
                             time: 5s,
                             concurrent: 6,
+                        },
+                        read: ReadSettings {
+                            matches: 1,
+                            result_chars: 2,
+                            time: 3s,
+                            concurrent: 4,
                         },
                     },
                 ),

@@ -8,6 +8,7 @@ use tokio::sync::{mpsc, watch};
 use toolyard_agent::guides::{self, GuideBook, GuideDocument, SEARCH_GUIDE};
 use toolyard_agent::large::{self, LargeSettings};
 use toolyard_agent::management::{self, InvokeToolBackend, ServerManagement, ServerManager};
+use toolyard_agent::memory::reader::MemoryReader;
 use toolyard_agent::memory::{self, SessionHandleSettings, WorkingMemory};
 use toolyard_agent::scripts;
 use toolyard_agent::search::{ServiceIndex, ToolFinder};
@@ -121,11 +122,13 @@ impl HandlerBuilder {
         search_tools: Option<&SearchTools>,
     ) -> Result<Server, RegisterError> {
         let mut server = Server::new("toolyard", env!("CARGO_PKG_VERSION")).omit_schema_dialect();
+        let memory = builtins.memory.zip(self.builtin_deps.as_ref());
+        let memory = memory.map(|(limits, deps)| WorkingMemory::new(deps.store.clone(), limits));
         if let (Some(scripts), Some(hosting)) = (&builtins.scripts, &self.hosting) {
-            server = scripts::add(server, hosting.runner(scripts))?;
+            let reader = memory.clone().map(MemoryReader::new);
+            server = scripts::add(server, hosting.runner(scripts), reader)?;
         }
         if let Some(deps) = &self.builtin_deps {
-            let memory = builtins.memory.map(|limits| WorkingMemory::new(deps.store.clone(), limits));
             let layers = &deps.memory_layers;
             layers.results.send_replace(large_settings(builtins, memory.as_ref()).map(Arc::new));
             layers.handles.send_replace(memory.clone().map(handle_settings));

@@ -121,10 +121,7 @@ fn working_memory() {
     call query_working_memory {"key": "prices", "expression": "items[?price > `2`].id"}
       => ["b"]
     call query_working_memory {"key": "prices", "expression": "items["}
-      => failed expression: Parse error: Expected number, ':', or '*' -- found Eof (line 0, column 6)
-    items[
-          ^
-
+      => failed expression: Parse error: Expected number, ':', or '*' -- found Eof (character 7 of `items[`)
     call query_working_memory {"key": "plan/today", "expression": "@"}
       => failed The value is not JSON (expected value at line 1 column 1). Read it with get_from_working_memory.
     call search_working_memory {"query": "write"}
@@ -329,6 +326,9 @@ fn large_result_is_read_in_parts() {
     |---|---------|--------------------------------------------------|
     | 0 | Part 0 | `BASE-chunk0` |
     | 1 | Part 1 | `BASE-chunk1` |
+
+    The text has 1 line. With the key of the outline, get_from_working_memory also finds lines in all chunks:
+    grep: "PATTERN" (with context: 3), or lines: "120-180".
     call get_from_working_memory {"key": "BASE-index"}
       => ## Document Outline
 

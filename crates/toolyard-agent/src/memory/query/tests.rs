@@ -53,6 +53,60 @@ fn empty_selection_and_errors_are_explained() {
     insta::assert_snapshot!(read.join("\n---\n"));
 }
 
+/// Each mistake is explained, with an expression that works where there is one.
+#[test]
+fn common_mistakes_are_explained() {
+    const MISTAKES: [&str; 39] = [
+        "data[?price < 2].id",
+        "data[?price<2.5].id",
+        "data[?price == -1 && price > 3]",
+        "data[?tags == null]",
+        "data[?free == true].id",
+        "data[?id == \"a/one\"].price",
+        "data[?contains(id, \"one\")].price",
+        "data[?starts_with(id, 1)]",
+        "data[?price = `2`]",
+        "data[?price < `2` and id != 'x']",
+        "data[?price < `2` OR (price > `8`)]",
+        "data[?not price]",
+        "$.data[0].id",
+        "$",
+        ".data[0]",
+        "$..id",
+        "data[*].content-type",
+        "@type",
+        "data.0.id",
+        "data[0-2]",
+        "data.length",
+        "data.length()",
+        "length(data).size",
+        "len(data)",
+        "count(data[?price > `1`])",
+        "sort_by(data, price)[0]",
+        "max_by(data, price).id",
+        "map(id, data)",
+        "data[*].{id, price}",
+        "data[*].{'id': id}",
+        "data[] | select(.price < 2)",
+        "data.filter(d => d.price < 2)",
+        "data[?price < '2']",
+        "data[",
+        "data[?price < `2`",
+        "lower(total)",
+        "sum(data)",
+        "'it is > 2' > 2 || `{\"a\": \"x == 1\"}`",
+        "",
+    ];
+    let explain = |expression: &str| {
+        let explained = selected(MODELS, expression);
+        if let Some((_, corrected)) = explained.split_once(" Try: ") {
+            assert!(jmespath::compile(corrected).is_ok(), "{expression}: {explained}");
+        }
+        format!("> {expression}\n{explained}")
+    };
+    insta::assert_snapshot!(MISTAKES.map(explain).join("\n"));
+}
+
 #[test]
 fn costly_expression_is_refused_before_it_runs() {
     #[track_caller]

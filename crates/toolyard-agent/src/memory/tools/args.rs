@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::memory::error::MemoryError;
+use crate::memory::reading::{MAX_CONTEXT, PartError, PartRequest};
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct SaveMemoryArgs {
@@ -29,6 +30,26 @@ pub(super) struct SaveMemoryArgs {
 pub(super) struct GetMemoryArgs {
     /// Your key, or a full path such as "session/abc123/tool-search-a1b2c3-chunk0"
     pub(super) key: String,
+    /// Only these lines: "120-180", "first 20", "last 20"
+    #[serde(default)]
+    pub(super) lines: Option<String>,
+    /// Only lines that match this regular expression, with their numbers
+    #[serde(default)]
+    pub(super) grep: Option<String>,
+    /// Lines around each match
+    #[serde(default)]
+    pub(super) context: Option<f64>,
+    /// For `grep`
+    #[serde(default)]
+    pub(super) ignore_case: Option<bool>,
+}
+
+impl GetMemoryArgs {
+    pub(super) fn part(&self) -> Result<PartRequest, PartError> {
+        let context = self.context.unwrap_or_default().clamp(0.0, MAX_CONTEXT as f64) as usize;
+        let (lines, grep) = (self.lines.as_deref(), self.grep.as_deref());
+        PartRequest::parse(lines, grep, self.ignore_case.unwrap_or_default(), context)
+    }
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -8,7 +8,10 @@ use super::args::{
 };
 use crate::memory::access::{FullKey, MemoryAccess};
 use crate::memory::query::QueryRunner;
-use crate::memory::record::{MemoryRecord, NewEntry};
+use crate::memory::reader::{FoundText, MemoryReader};
+use crate::memory::reading::range::LineRange;
+use crate::memory::reading::{PartReader, SourceText};
+use crate::memory::record::{MemoryRecord, NewEntry, RoomPolicy};
 use crate::memory::search::MemorySearch;
 use crate::memory::session_ids::OpenedResult;
 use crate::memory::texts;
@@ -20,7 +23,9 @@ const MAX_LISTED: usize = 1_000;
 
 pub(super) struct MemoryHandlers {
     pub(super) memory: WorkingMemory,
+    pub(super) reader: MemoryReader,
     pub(super) queries: QueryRunner,
+    pub(super) parts: PartReader,
 }
 
 impl MemoryHandlers {
@@ -35,13 +40,31 @@ impl MemoryHandlers {
         let ttl = ttl(args.ttl_minutes)?;
         let entry =
             NewEntry { category: category.as_deref(), tags: &tags, ttl, ..NewEntry::new(&path, &value) };
-        let saved = self.memory.save_from(&access.address(), &namespace, &[entry]).await?;
+        let saved =
+            self.memory.save_with(&access.address(), &namespace, &[entry], RoomPolicy::Refuse).await?;
         Ok(saved.first().map_or_else(String::new, |record| texts::saved(record, self.memory.now())))
     }
 
     pub(super) async fn get(&self, context: &Context, args: GetMemoryArgs) -> Result<String, ToolFailure> {
-        let entry = self.find(&self.access(context).await?, &args.key).await?;
-        Ok(entry.map_or_else(|| texts::missing(&args.key), |(_, _, value)| value))
+        let (access, part) = (self.access(context).await?, args.part()?);
+        if part.is_whole() {
+            let entry = self.reader.find_or_index(&access, &args.key).await?;
+            return Ok(entry.map_or_else(|| texts::missing(&args.key), |entry| entry.value));
+        }
+        // The numbers of lines are those of the whole text.
+        let found = match part.lines {
+            Some(LineRange::Between(..)) => self.reader.whole(&access, &args.key).await?,
+            _ => self.reader.text(&access, &args.key).await?,
+        };
+        let Some(FoundText { text, lines_before, index }) = found else {
+            return Ok(texts::missing(&args.key));
+        };
+        let source = SourceText { text, lines_before, is_part: index.is_some() };
+        let part = self.parts.read(source, part).await?;
+        Ok(match index.filter(|_| !part.has_match) {
+            Some(index) => format!("{} {}", part.text, texts::whole_text(&index)),
+            None => part.text,
+        })
     }
 
     pub(super) async fn delete(
@@ -90,54 +113,10 @@ impl MemoryHandlers {
         args: QueryMemoryArgs,
     ) -> Result<String, ToolFailure> {
         let access = self.access(context).await?;
-        let Some(value) = self.whole(&access, &args.key).await? else { return Ok(texts::missing(&args.key)) };
-        Ok(self.queries.run(value, args.expression).await?)
-    }
-
-    async fn find(
-        &self,
-        access: &MemoryAccess,
-        key: &str,
-    ) -> Result<Option<(FullKey, MemoryRecord, String)>, ToolFailure> {
-        for key in access.readable(key)? {
-            if let Some((record, value)) = self.memory.get(&key).await? {
-                return Ok(Some((key, record, value)));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Returns a value. The key of a part of a large result gives the whole result.
-    async fn whole(&self, access: &MemoryAccess, key: &str) -> Result<Option<String>, ToolFailure> {
-        let key = key.trim();
-        let index = match chunk_keys::base_of(key) {
-            Some(base) => self.find(access, &chunk_keys::index_key(base)).await?,
-            // A large result can also be named by the common prefix of its keys.
-            None => match self.find(access, key).await? {
-                Some((_, _, value)) => return Ok(Some(value)),
-                None => self.find(access, &chunk_keys::index_key(key)).await?,
-            },
+        let Some(found) = self.reader.whole(&access, &args.key).await? else {
+            return Ok(texts::missing(&args.key));
         };
-        match index {
-            Some((key, MemoryRecord { chunks: Some(chunks), .. }, _)) => {
-                self.joined(&key, chunks).await.map(Some)
-            }
-            // A key that looks like that of a chunk may be the caller's own.
-            _ => Ok(self.find(access, key).await?.map(|(_, _, value)| value)),
-        }
-    }
-
-    /// Joins all chunks of a result. For JSON this is equivalent to the original result.
-    async fn joined(&self, index: &FullKey, chunks: usize) -> Result<String, ToolFailure> {
-        let base = chunk_keys::base_of(&index.path).unwrap_or(&index.path);
-        let mut whole = String::new();
-        for number in 0..chunks {
-            let path = chunk_keys::chunk_key(base, number);
-            let chunk = self.memory.get(&FullKey { path, ..index.clone() }).await?;
-            let (_, chunk) = chunk.ok_or_else(|| ToolFailure::new(texts::incomplete(base, number)))?;
-            whole.push_str(&chunk);
-        }
-        Ok(whole)
+        Ok(self.queries.run(found.text, args.expression).await?)
     }
 
     /// Returns the entries of a list or search: those of the caller's own namespace, or those whose path begins with

@@ -40,6 +40,23 @@ section! {
         pub shared: SharedMemory = "shared", KeywordField(&SHARED), default SharedMemory::None;
         /// Limits of `query_working_memory`.
         pub query: QuerySettings = "query", nested::<QuerySettings>(), described QuerySettings::default();
+        /// Limits of reading lines, and lines that match a pattern.
+        pub read: ReadSettings = "read", nested::<ReadSettings>(), described ReadSettings::default();
+    }
+}
+
+section! {
+    /// Limits of `get_from_working_memory` with `lines` or `grep`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct ReadSettings: Default = "memoryRead" {
+        /// Maximum number of matches in a result; the number of the others is stated.
+        pub matches: usize = "matches", CountField, default 40;
+        /// Maximum length of a result, in characters.
+        pub result_chars: usize = "resultChars", CountField, default 20_000;
+        /// Time limit of a search, which then returns what it has found.
+        pub time: Duration = "time", TimeoutField, default Duration::from_secs(5);
+        /// Maximum number of running searches.
+        pub concurrent: usize = "concurrent", CountField, default 2;
     }
 }
 

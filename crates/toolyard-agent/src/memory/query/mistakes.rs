@@ -1,0 +1,277 @@
+//! Common mistakes in expressions, and what to write instead.
+//!
+//! A mistake is recognized by its text, outside of names and literals in quotes. Where the remedy can be written down,
+//! the hint has the whole expression, if it compiles.
+
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex};
+
+/// Names and literals in quotes, which are skipped.
+const QUOTED: &str = r#"'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`|"(?:[^"\\]|\\.)*""#;
+
+/// Maximum length of a corrected expression in a hint, in bytes.
+const MAX_SHOWN: usize = 300;
+
+/// Functions of JMESPath that other languages have under another name.
+const FUNCTIONS: [(&str, &str); 10] = [
+    ("len", "length"),
+    ("count", "length"),
+    ("size", "length"),
+    ("string", "to_string"),
+    ("str", "to_string"),
+    ("number", "to_number"),
+    ("int", "to_number"),
+    ("startswith", "starts_with"),
+    ("endswith", "ends_with"),
+    ("includes", "contains"),
+];
+
+/// All functions, for a name that is unknown.
+const KNOWN: &str = "abs, avg, ceil, contains, ends_with, floor, join, keys, length, map, max, max_by, merge, min, min_by, \
+not_null, reverse, sort, sort_by, starts_with, sum, to_array, to_number, to_string, type, values";
+
+/// The situation in which a mistake shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// The expression does not compile.
+    Syntax,
+    /// A function fails.
+    Runtime,
+    /// The expression selects nothing.
+    Nothing,
+}
+
+/// A mistake.
+struct Mistake {
+    /// Situations in which it is one.
+    shows: &'static [Failure],
+    /// Regular expression of its text.
+    pattern: &'static str,
+    /// Explanation for the model.
+    hint: &'static str,
+    /// Replacement of the text; empty if there is none.
+    replacement: &'static str,
+}
+
+use Failure::{Nothing, Runtime, Syntax};
+
+const MISTAKES: [Mistake; 20] = [
+    Mistake {
+        shows: &[Syntax],
+        pattern: r"^\s*\$\.?(?P<rest>[\w\[*]|$)",
+        hint: "there is no `$`: begin with a member, or with `@` for the whole value",
+        replacement: "${rest}",
+    },
+    Mistake {
+        shows: &[Syntax],
+        pattern: r"^\s*\.(?P<rest>[\w\[*]|$)",
+        hint: "begin with a member, without a dot",
+        replacement: "${rest}",
+    },
+    Mistake {
+        shows: &[Syntax],
+        pattern: r"\.\.",
+        hint: "there is no `..`: name each level, or write `*` for all members",
+        replacement: "",
+    },
+    Mistake {
+        shows: &[Syntax],
+        pattern: r"\bselect\s*\(|\bWHERE\b|=>",
+        hint: "select items with `items[?price < `2`]`",
+        replacement: "",
+    },
+    Mistake {
+        shows: &[Syntax, Runtime, Nothing],
+        pattern: r#"(?P<before>[=!]=\s*|\b(?:contains|starts_with|ends_with)\([^,()]*,\s*)"(?P<text>[^"'\\]*)""#,
+        hint: "write texts in single quotes; double quotes are for names of members",
+        replacement: "${before}'${text}'",
+    },
+    Mistake {
+        shows: &[Nothing],
+        pattern: r"(?P<before>[<>]=?\s*)'(?P<number>-?\d+(?:\.\d+)?)'",
+        hint: "`<` and `>` compare numbers, which are in backticks",
+        replacement: "${before}`${number}`",
+    },
+    Mistake {
+        shows: &[Syntax],
+        pattern: r"'(?P<name>\w+)'\s*:",
+        hint: "write names of members without quotes, or in double quotes",
+        replacement: "${name}:",
+    },
+    Mistake {
+        shows: &[Syntax, Runtime, Nothing],
+        pattern: r"(?P<before>(?:[=!<>]=?)\s*)(?P<number>-?\d+(?:\.\d+)?)",
+        hint: "write numbers in backticks",
+        replacement: "${before}`${number}`",
+    },
+    Mistake {
+        shows: &[Syntax, Runtime],
+        pattern: r"(?P<before>\(\s*|,\s*)(?P<number>-?\d+(?:\.\d+)?)(?P<after>\s*[,)])",
+        hint: "write numbers in backticks",
+        replacement: "${before}`${number}`${after}",
+    },
+    Mistake {
+        shows: &[Syntax, Nothing],
+        pattern: r"(?P<before>(?:[=!]=)\s*)(?P<literal>true|false|null)\b",
+        hint: "write true, false and null in backticks",
+        replacement: "${before}`${literal}`",
+    },
+    Mistake {
+        shows: &[Syntax],
+        pattern: r"(?P<before>[^=!<>\s])\s*=\s*(?P<after>[^=\s])",
+        hint: "compare with `==`",
+        replacement: "${before} == ${after}",
+    },
+    Mistake {
+        shows: &[Syntax],
+        pattern: r"(?P<before>[\s)])(?i:and)(?P<after>[\s(])",
+        hint: "write `&&`, `||` and `!` for and, or and not",
+        replacement: "${before}&&${after}",
+    },
+    Mistake {
+        shows: &[Syntax],
+        pattern: r"(?P<before>[\s)])(?i:or)(?P<after>[\s(])",
+        hint: "write `&&`, `||` and `!` for and, or and not",
+        replacement: "${before}||${after}",
+    },
+    Mistake {
+        shows: &[Syntax],
+        pattern: r"(?P<before>[\s(?])(?i:not)\s+(?P<after>[\w(])",
+        hint: "write `&&`, `||` and `!` for and, or and not",
+        replacement: "${before}!${after}",
+    },
+    Mistake {
+        shows: &[Syntax],
+        pattern: r"\[(?P<first>\d+)-(?P<last>\d+)\]",
+        hint: "write a part of a list as `[0:5]`, without the last item",
+        replacement: "[${first}:${last}]",
+    },
+    Mistake {
+        shows: &[Syntax],
+        pattern: r"\.(?P<number>\d+)\b",
+        hint: "write an item of a list as `items[0]`",
+        replacement: "[${number}]",
+    },
+    Mistake {
+        shows: &[Syntax],
+        pattern: r"(?P<name>[@$][A-Za-z_]\w*|[A-Za-z_]\w*(?:[-/#]\w+)+)",
+        hint: "write names with other characters than letters, digits and `_` in double quotes",
+        replacement: "\"${name}\"",
+    },
+    Mistake {
+        shows: &[Syntax, Runtime, Nothing],
+        pattern: r"^(?P<items>.*[\w\]*@])\.(?:length|size|count)(?:\(\s*\))?\s*$",
+        hint: "a function stands before its value: `length(items)`",
+        replacement: "length(${items})",
+    },
+    Mistake {
+        shows: &[Runtime],
+        pattern: r"\b(?P<function>(?:sort|max|min)_by\([^,()]*,\s*)(?P<name>[A-Za-z_@])",
+        hint: "write `&` before what to sort or compare by",
+        replacement: "${function}&${name}",
+    },
+    Mistake {
+        shows: &[Runtime],
+        pattern: r"\b(?P<function>map\(\s*)(?P<name>[A-Za-z_@])",
+        hint: "write `&` before what to take of each item, and then the list",
+        replacement: "${function}&${name}",
+    },
+];
+
+/// The patterns of [`MISTAKES`], in their order.
+static PATTERNS: LazyLock<Vec<Regex>> =
+    LazyLock::new(|| MISTAKES.iter().filter_map(|mistake| unquoted(mistake.pattern)).collect());
+
+/// Objects of names only.
+static SHORTHAND: LazyLock<Option<Regex>> =
+    LazyLock::new(|| unquoted(r"\{\s*(?P<names>\w+(?:\s*,\s*\w+)*)\s*\}"));
+
+/// Calls of [`FUNCTIONS`].
+static RENAMED: LazyLock<Option<Regex>> =
+    LazyLock::new(|| unquoted(&format!(r"\b(?P<name>{})\(", FUNCTIONS.map(|(other, _)| other).join("|"))));
+
+/// Compiles a pattern that matches outside of quotes as the group `unquoted`.
+fn unquoted(pattern: &str) -> Option<Regex> {
+    Regex::new(&format!("(?P<unquoted>{pattern})|{QUOTED}")).ok()
+}
+
+/// Returns what to write instead of an expression; `None` if no mistake is known.
+pub(super) fn hint(expression: &str, failure: Failure) -> Option<String> {
+    let (mut corrected, mut hints, mut can_be_shown) = (expression.to_owned(), Vec::new(), true);
+    for (mistake, pattern) in MISTAKES.iter().zip(&*PATTERNS) {
+        let replaced =
+            mistake.shows.contains(&failure).then(|| mistake.replace(&corrected, pattern)).flatten();
+        let Some(replaced) = replaced else { continue };
+        can_be_shown &= !mistake.replacement.is_empty();
+        corrected = replaced;
+        if !hints.contains(&mistake.hint) {
+            hints.push(mistake.hint);
+        }
+    }
+    if let Some(written) = shorthand_written(&corrected).filter(|_| failure == Syntax) {
+        hints.push("name each member of an object, as in `{id: id}`");
+        corrected = written;
+    }
+    if let Some(renamed) = renamed_functions(&corrected).filter(|_| failure == Runtime) {
+        hints.push("some functions have other names");
+        corrected = renamed;
+    }
+    if hints.is_empty() {
+        return None;
+    }
+    let mut hint = format!("In JMESPath, {}.", hints.join("; "));
+    if can_be_shown && corrected.len() <= MAX_SHOWN && jmespath::compile(&corrected).is_ok() {
+        hint.push_str(&format!(" Try: {corrected}"));
+    }
+    Some(hint)
+}
+
+/// Returns what to know about a function that does not exist.
+pub(super) fn unknown_function() -> String {
+    format!("Functions are: {KNOWN}.")
+}
+
+impl Mistake {
+    /// Returns the text without the mistake; `None` if it is not there.
+    fn replace(&self, expression: &str, pattern: &Regex) -> Option<String> {
+        let replace = |found: &Captures<'_>| {
+            let mut text = String::new();
+            found.expand(if self.replacement.is_empty() { "$0" } else { self.replacement }, &mut text);
+            text
+        };
+        replace_unquoted(expression, pattern, replace)
+    }
+}
+
+/// Replaces what matches a pattern outside of quotes; `None` if there is nothing.
+fn replace_unquoted(
+    expression: &str,
+    pattern: &Regex,
+    replace: impl Fn(&Captures<'_>) -> String,
+) -> Option<String> {
+    let found = std::cell::Cell::new(false);
+    let replaced = pattern.replace_all(expression, |captures: &Captures<'_>| {
+        if captures.name("unquoted").is_none() {
+            return captures[0].to_owned();
+        }
+        found.set(true);
+        replace(captures)
+    });
+    found.get().then(|| replaced.into_owned())
+}
+
+/// Writes objects of names only with their values: `{id, name}` is no JMESPath.
+fn shorthand_written(expression: &str) -> Option<String> {
+    replace_unquoted(expression, SHORTHAND.as_ref()?, |found| {
+        let names = found["names"].split(',').map(str::trim);
+        format!("{{{}}}", names.map(|name| format!("{name}: {name}")).collect::<Vec<_>>().join(", "))
+    })
+}
+
+fn renamed_functions(expression: &str) -> Option<String> {
+    let name = |name: &str| FUNCTIONS.iter().find(|(other, _)| *other == name).map(|(_, known)| *known);
+    replace_unquoted(expression, RENAMED.as_ref()?, |found| {
+        format!("{}(", name(&found["name"]).unwrap_or(&found["name"]))
+    })
+}
