@@ -49,14 +49,14 @@ fn typed(arguments: &Json, schema: &Json) -> Option<Json> {
 fn typed_value(value: &Json, name: &str, properties: &Object) -> Option<Json> {
     let text = value.to_str()?;
     let property = properties.get(name)?.to_object().ok()?;
-    let value = match &*property.get_str("type")? {
+    let kind = property.get_str("type")?;
+    match &*kind {
         "boolean" => {
             Json::parse(text.trim().to_ascii_lowercase()).ok().filter(|value| value.to_bool().is_some())
         }
         "number" | "integer" => Json::parse(text.trim().to_owned()).ok().filter(Json::is_number),
         _ => None,
-    };
-    value
+    }
 }
 
 #[cfg(test)]
