@@ -32,7 +32,7 @@ builtins:
     output: 64KiB
     concurrent: 6
     kubernetes: {namespace: scripts, image: python, imagePullSecret: pull, runtimeClass: gvisor, packageIndex: 'https://packages.example.com/simple'}
-  memory: {enabled: true, entries: 1, bytes: 8KiB, valueBytes: 4KiB, ttl: 1s, longestTtl: 2s, totalBytes: 1MiB, query: {inputBytes: 4KiB, inputValues: 2, values: 3, resultChars: 4, time: 5s, concurrent: 6}}
+  memory: {enabled: true, entries: 1, bytes: 8KiB, valueBytes: 4KiB, ttl: 1s, longestTtl: 2s, totalBytes: 1MiB, keylessBytes: 64KiB, keylessAddressBytes: 16KiB, shared: loopback, query: {inputBytes: 4KiB, inputValues: 2, values: 3, resultChars: 4, time: 5s, concurrent: 6}}
   results: {enabled: true, threshold: 1, leastChunk: 2, mostChunks: 3, ttl: 4s, storeTime: 5s, models: {gpt-5: {threshold: 6}}}
   guides: {enabled: false}
   skills: {enabled: true, skills: 1, bytes: 2KiB, contentBytes: 1KiB}
@@ -234,6 +234,13 @@ fn process_with_every_setting() {
                         ttl: 1s,
                         longest_ttl: 2s,
                         total_bytes: 1048576,
+                        keyless_bytes: Some(
+                            65536,
+                        ),
+                        keyless_address_bytes: Some(
+                            16384,
+                        ),
+                        shared: Loopback,
                         query: QuerySettings {
                             input_bytes: 4096,
                             input_values: 2,
