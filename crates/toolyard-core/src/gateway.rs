@@ -65,8 +65,8 @@ impl Gateway {
         Self { functions, ..self }
     }
 
-    /// Returns every layer in order. `long_work` runs work that would block a thread of connections; `results` stores
-    /// large results, if a caller needs that.
+    /// Returns every layer in order. `long_work` runs work that would block a thread of connections; `results` are the
+    /// layers that store large results, if a caller needs that, outermost first.
     #[must_use]
     pub fn layers(
         observers: Observers,

@@ -15,8 +15,8 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 /// The replacement of secrets.
 pub const REDACTED: &str = "[REDACTED]";
 
-/// Beginning of ids that the gateway seals and hands out: whoever has one may read what it stands for. Letters, digits,
-/// `-` and `_` follow.
+/// Beginning of ids that the gateway seals and hands out, each a right to data that it stands for. Letters, digits, `-`
+/// and `_` follow.
 pub const SEALED_ID_PREFIX: &str = "tyid_";
 
 /// Returns the text without the sealed ids in it, for logs, traces and the audit trail.

@@ -56,8 +56,8 @@ impl MemoryNamespace {
         &self.0
     }
 
-    /// Returns `true` if callers without a key own the namespace, who share a part of the memory: a session of theirs.
-    /// The namespaces of sessions of a key end with the key.
+    /// Returns `true` for the namespace of a session without a key. Such namespaces share a part of the memory. Those of
+    /// sessions of a key end with the key.
     pub(super) fn is_keyless(&self) -> bool {
         self.0.strip_prefix("session/").is_some_and(|owner| !owner.contains('@'))
     }

@@ -1,5 +1,5 @@
-//! Ids of working memory that callers carry who have neither a session nor a key: sealed by the gateway, so that nothing
-//! else can make one, and bound to their purpose, to a key, and to a time.
+//! Ids of working memory for callers without session and key: sealed by the gateway, so that nothing else can make one,
+//! and bound to their purpose, to a key, and to a time.
 //!
 //! - A *handle* stands for a namespace. Hosts get it in the `_meta` of a result and send it back in the `_meta` of their
 //!   requests; as a part of a key it opens nothing, so that no text can bring one to a model.

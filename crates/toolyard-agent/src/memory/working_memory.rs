@@ -195,14 +195,13 @@ impl WorkingMemory {
         Ok(())
     }
 
-    /// Corrects the ledger after a change. If that fails, the size in it is too high until the namespace expires.
+    /// Corrects the ledger after a change. If that fails, it is too high until the namespace expires.
     async fn settle_keyless(&self, namespace: &MemoryNamespace, claimed: usize, sizes: SizeChange) {
         if !namespace.is_keyless() {
             return;
         }
-        let SizeChange { before, after } = sizes;
         let settled = self.change_ledger(|ledger| {
-            ledger.settle(namespace, claimed, before, after);
+            ledger.settle(namespace, claimed, sizes.before, sizes.after);
             Ok(())
         });
         if let Err(error) = settled.await {

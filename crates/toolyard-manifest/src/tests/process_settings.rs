@@ -234,6 +234,13 @@ fn process_with_every_setting() {
                         ttl: 1s,
                         longest_ttl: 2s,
                         total_bytes: 1048576,
+                        keyless_bytes: Some(
+                            65536,
+                        ),
+                        keyless_address_bytes: Some(
+                            16384,
+                        ),
+                        shared: Loopback,
                         query: QuerySettings {
                             input_bytes: 4096,
                             input_values: 2,

@@ -27,7 +27,7 @@ section! {
         pub longest_ttl: Duration = "longestTtl", TimeoutField, default Duration::from_secs(24 * 60 * 60);
         /// Maximum size of all namespaces together, at least 4 KiB.
         pub total_bytes: usize = "totalBytes", SizeField(MIN_BYTES), default 1 << 30;
-        /// Part of `totalBytes` for all callers without a key together, who get nothing else of it. Default: a tenth.
+        /// Part of `totalBytes` for all callers without a key together. Default: a tenth.
         ///
         /// What they save pushes out older entries of theirs, and never those of a key.
         pub keyless_bytes: Option<usize> = "keylessBytes", SizeField(MIN_BYTES), optional;
