@@ -1,4 +1,4 @@
-//! The error output of a server that did not come up, for the caller who wanted to add it.
+//! The error output of a server that did not come up, as the caller that adds the server reads it.
 
 use std::borrow::Cow;
 

@@ -149,7 +149,7 @@ fn shared_queries() -> Vec<String> {
     files.flat_map(of_file).collect()
 }
 
-/// What a model reads fits its window by default, with hundreds of servers and all built-in tools.
+/// Lists and results fit a model by default, with hundreds of servers and all built-in tools.
 #[test]
 fn texts_for_models_are_short_by_default() {
     let Some(recorded) = recorded_servers(350) else { return };
