@@ -214,8 +214,7 @@ async fn new_result_replaces_those_that_expire_first() {
             let _full = save_result(&memory, run, *length, *ttl, RoomPolicy::DropResults).await;
         }
         let records = memory.list(&namespace()).await.expect("a store");
-        let names: Vec<_> =
-            records.iter().filter_map(|record| record.key.strip_prefix("session/abc/")).collect();
+        let names: Vec<_> = records.iter().filter_map(|record| record.key.strip_prefix("key/abc/")).collect();
         assert_eq!(names[..2], ["note", "tool-t-a-chunk7"]);
         let bases: Vec<_> =
             names[2..].chunks(3).filter_map(|chunks| chunk_keys::base_of(chunks[2])).collect();

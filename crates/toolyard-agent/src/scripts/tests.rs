@@ -42,9 +42,15 @@ async fn call_with(
     arguments: Value,
 ) -> (String, bool, Option<PythonScript>) {
     let runner = Arc::new(FixedScriptExecutor { ended, last: Mutex::default() });
+    let handle = match &memory {
+        Some(reader) => Some(ManualStore::handle(reader.memory(), "abc123").await),
+        None => None,
+    };
     let server = add(Server::new("scripts", "1.0.0"), runner.clone(), memory).expect("a tool").into_backend();
     let mut call = Call::tool(TOOL, Json::from_value(&arguments));
-    call.meta.set(SESSION_META, Json::string("abc123"));
+    if let Some(handle) = handle {
+        call.meta.set(SESSION_META, Json::string(&handle));
+    }
     match server.call(call).await {
         Ok(Outcome::Done(output)) => {
             let body = output.body.to_json().to_value();
