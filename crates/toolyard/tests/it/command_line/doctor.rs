@@ -105,15 +105,15 @@ fn token_report() {
     assert_snapshot!(say(json!({"budget": 300})), @"
     Size of the list of tools for MCP clients, in tokens (estimator: bytes/4.4):
 
-      all          5 tools       377 tokens
-      search       3 tools       338 tokens
-    * auto         3 tools       338 tokens
+      all          5 tools       320 tokens
+      search       3 tools       281 tokens
+    * auto         3 tools       281 tokens
 
     * in use; `auto` means `all` up to 300 tokens (`builtins.search`)
 
     All tools, by handler:
 
-      builtins       3 tools       338 tokens
+      builtins       3 tools       281 tokens
       there          2 tools        39 tokens
     --- exit status 0
     ");
