@@ -112,7 +112,7 @@ impl SeenCall {
 
     /// Returns the estimated number of tokens.
     fn tokens(&self) -> usize {
-        (self.as_read().len() * 10).div_ceil(44)
+        (without_times(&self.as_read()).len() * 10).div_ceil(44)
     }
 
     /// Returns the reference of a stored result.
