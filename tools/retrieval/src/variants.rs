@@ -91,7 +91,7 @@ fn join_name(tool: &mut CatalogTool) {
     tool.name = tool.name.chars().filter(|char| char.is_alphanumeric()).collect::<String>().to_lowercase();
 }
 
-/// Words that a person who searches by keywords leaves out: the most frequent ones of English requests.
+/// Words that a search by keywords leaves out: the most frequent ones of English requests.
 const NO_KEYWORDS: &str = "a an the of to in for and or on at by with from is are be was were it its this that these those as i me my \
     we our you your can could would will shall should do does did have has had not no if then than so such into about all any some \
     more most please want need like also what which who how when where there here up out am im provide give tell let know help find \
