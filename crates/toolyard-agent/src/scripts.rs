@@ -24,8 +24,8 @@ pub const GUIDE: GuideDocument = GuideDocument::new(
 );
 
 const DESCRIPTION: &str = "\
-Runs a Python 3 script once, in a sandbox without network, and returns what it prints. Use it for arithmetic, for \
-transforming data, and for whatever is easier to compute than to reason out. Nothing is kept between scripts.";
+Runs a Python 3 script once, in a sandbox without network, and returns what it prints. Use it to calculate and to \
+transform data. Nothing is kept between scripts.";
 
 /// Default timeout of a script in seconds.
 const DEFAULT_TIMEOUT: u32 = 30;
@@ -45,7 +45,7 @@ struct ScriptArgs {
     /// Text for the script, in the environment variable TOOLYARD_INPUT
     #[serde(default)]
     input_data: Option<String>,
-    /// Keys of working memory: TOOLYARD_INPUT is then JSON, {"memory": {KEY: TEXT}, "input": input_data}
+    /// Keys of working memory; TOOLYARD_INPUT is then {"memory": {KEY: TEXT}, "input": input_data}
     #[serde(default)]
     memory_keys: Option<Vec<String>>,
     /// 1 to 300; 30 by default

@@ -1,9 +1,11 @@
 //! Working memory on top of a key-value store.
 
+mod ledger;
+
 use std::fmt;
 use std::fmt::Write;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use futures_util::future::try_join_all;
@@ -15,7 +17,7 @@ use toolyard_manifest::MemorySettings;
 
 use super::access::{FullKey, MemoryAccess};
 use super::error::MemoryError;
-use super::keyless_ledger::{KeylessClaim, KeylessLedger};
+use super::keyless_ledger::KeylessClaim;
 use super::namespace::{MemoryCaller, MemoryNamespace};
 use super::record::{MemoryRecord, NamespaceIndex, NewEntry, RoomPolicy, charged_size, millis};
 use super::session_ids::SessionIds;
@@ -34,9 +36,6 @@ const KEYLESS: MemorySpaces = MemorySpaces {
     index: KeySpace("working-memory-keyless"),
     values: KeySpace("working-memory-keyless-values"),
 };
-/// Key space of the [`KeylessLedger`], and the key in it.
-const LEDGER: KeySpace = KeySpace("working-memory-ledger");
-const LEDGER_KEY: &str = "ledger";
 
 /// Maximum size in bytes of a part of a value, which is stored under one key.
 const PART: usize = 256 * 1024;
@@ -182,58 +181,6 @@ impl WorkingMemory {
             true => Ok(()),
             false => Err(MemoryError::Full { limit }),
         }
-    }
-
-    /// Enters entries of a caller without a key into the ledger, and removes what has to go for them.
-    async fn claim_keyless(&self, claim: KeylessClaim<'_>) -> Result<(), MemoryError> {
-        let removed = self.change_ledger(|ledger| ledger.claim(claim, &self.limits, self.now())).await?;
-        for namespace in removed {
-            let entries = self.read(&namespace).await?.index.entries;
-            self.store.delete(KEYLESS.index, namespace.as_str()).await?;
-            self.discard(&entries).await;
-        }
-        Ok(())
-    }
-
-    /// Corrects the ledger after a change. If that fails, it is too high until the namespace expires.
-    async fn settle_keyless(&self, namespace: &MemoryNamespace, claimed: usize, sizes: SizeChange) {
-        if !namespace.is_keyless() {
-            return;
-        }
-        let settled = self.change_ledger(|ledger| {
-            ledger.settle(namespace, claimed, sizes.before, sizes.after);
-            Ok(())
-        });
-        if let Err(error) = settled.await {
-            let error = &error as &dyn std::error::Error;
-            tracing::debug!(
-                error,
-                "failed to correct the ledger of working memory, which is too high for a while"
-            );
-        }
-    }
-
-    /// Changes the ledger, and tries again if others change it concurrently.
-    async fn change_ledger<T>(
-        &self,
-        mut change: impl FnMut(&mut KeylessLedger) -> Result<T, MemoryError>,
-    ) -> Result<T, MemoryError> {
-        for _ in 0..ATTEMPTS {
-            let stored = self.store.get(LEDGER, LEDGER_KEY).await?;
-            let mut ledger: KeylessLedger = match &stored {
-                Some(stored) => parse(&stored.bytes)?,
-                None => KeylessLedger::default(),
-            };
-            ledger = ledger.living(self.now());
-            let changed = change(&mut ledger)?;
-            let condition = stored.map_or(WriteCondition::Absent, |it| WriteCondition::Version(it.version));
-            let expires = Some(UNIX_EPOCH + Duration::from_millis(ledger.expires()));
-            let put = PutRequest { bytes: to_bytes(&ledger)?, condition, expires };
-            if self.store.put(LEDGER, LEDGER_KEY, put).await?.is_some() {
-                return Ok(changed);
-            }
-        }
-        Err(MemoryError::Contended)
     }
 
     /// Returns the entry of a key, and its value.

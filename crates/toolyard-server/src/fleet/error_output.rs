@@ -33,10 +33,11 @@ pub(super) fn shown(lines: &str, secrets: &SecretRedactor, given: &[String]) -> 
     let hidden = given.iter().fold(hidden, |text, value| Cow::Owned(without_word(&text, value)));
     let line = |line: &str| {
         let plain = |c: char| if c.is_control() { ' ' } else { c };
-        let line: String = line.trim_end().chars().map(plain).collect();
+        let line: String = line.chars().map(plain).collect();
+        let line = line.trim_end();
         match line.char_indices().nth(MAX_LINE_LENGTH) {
             Some((end, _)) => format!("{}…", &line[..end]),
-            None => line,
+            None => line.to_owned(),
         }
     };
     let lines: Vec<_> = hidden.lines().map(line).filter(|line| !line.trim().is_empty()).collect();

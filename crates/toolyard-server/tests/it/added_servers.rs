@@ -109,7 +109,7 @@ async fn added_server_is_callable_survives_a_restart_and_is_removable() {
         "Server 'first' registered successfully. 1 tool(s) available."
     );
     // The server is usable at once, by each way to call its tools.
-    assert_eq!(site.services().await, r#"configured ["here"] +first ["first_one"]"#);
+    assert_eq!(site.services().await, r#"configured ["here"] +first ["one"]"#);
     assert_eq!(site.read("first_one", json!({})).await, "one");
     let invoked = site.read("mcp_invoke_tool", json!({"server_name": "FIRST", "tool_name": "One"})).await;
     assert_eq!(invoked, "one");
@@ -126,7 +126,7 @@ async fn added_server_is_callable_survives_a_restart_and_is_removable() {
 
     let site = StoreGateway::start(&store, configured.address, ALLOWED).await;
     site.until(&["here", "first_one"]).await;
-    assert_eq!(site.services().await, r#"configured ["here"] +first ["first_one"]"#);
+    assert_eq!(site.services().await, r#"configured ["here"] +first ["one"]"#);
     assert_eq!(
         site.unregister("configured").await,
         "error: Failed to remove server 'configured': it was configured by the operator: only servers that were added with \
@@ -148,7 +148,7 @@ async fn added_servers_are_shared_by_gateways_on_one_store() {
     let (here, there) = (here.await, there.await);
     here.register("first", one.address).await;
     there.until(&["here", "first_one"]).await;
-    assert_eq!(there.services().await, r#"configured ["here"] +first ["first_one"]"#);
+    assert_eq!(there.services().await, r#"configured ["here"] +first ["one"]"#);
     // `there` removes the server without waiting for `here` to learn of it.
     assert_eq!(there.unregister("first").await, "Server 'first' removed successfully.");
     here.until(&["here"]).await;
@@ -256,6 +256,6 @@ async fn manifest_edits_keep_added_servers_except_conflicting_names() {
         "added configured; changed first; 1 unchanged"
     );
     site.until(&["here", "first_one"]).await;
-    assert_eq!(site.services().await, r#"configured ["here"] +first ["first_one"]"#);
+    assert_eq!(site.services().await, r#"configured ["here"] +first ["one"]"#);
     site.running.stop().await;
 }

@@ -27,7 +27,7 @@ async fn open(location: DatabaseLocation) -> Arc<dyn Store> {
 }
 
 fn key(name: &str) -> FullKey {
-    let namespace = MemoryNamespace::new("session", "abc");
+    let namespace = MemoryNamespace::new("key", "abc");
     FullKey { path: format!("{namespace}/{name}"), namespace }
 }
 

@@ -30,10 +30,10 @@ pub(super) struct SaveMemoryArgs {
 pub(super) struct GetMemoryArgs {
     /// Your key, or a full path such as "session/abc123/tool-search-a1b2c3-chunk0"
     pub(super) key: String,
-    /// Only these lines: "120-180", "first 20", "last 20"
+    /// "120-180", "first 20" or "last 20"
     #[serde(default)]
     pub(super) lines: Option<String>,
-    /// Only lines that match this regular expression, with their numbers
+    /// Only lines that match this regular expression
     #[serde(default)]
     pub(super) grep: Option<String>,
     /// Lines around each match

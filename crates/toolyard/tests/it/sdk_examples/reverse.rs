@@ -25,7 +25,7 @@ fn seen_by_python() {
     call reverse_string {}
       => failed Invalid arguments: "input" is a required property
     call reverse {}
-      => error -32602 Unknown tool: reverse
+      => error -32602 Unknown tool: reverse. Did you mean `reverse_string`?
     "#);
 }
 
