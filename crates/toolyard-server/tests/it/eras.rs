@@ -178,3 +178,15 @@ async fn slow_connection_is_waited_for() {
     assert_eq!(gateway.received(), [UpstreamEra::Legacy]);
     gateway.running.stop().await;
 }
+
+/// A read-only tool would be called again.
+#[tokio::test]
+async fn ordinary_failure_in_the_legacy_era_passes_unchanged() {
+    let gateway = EraGateway::start(|_| r#""error":{"code":-32603,"message":"database locked"}"#, "").await;
+    for tool in ["write", "read", "write"] {
+        let error = gateway.call(tool, &session("a"), None).await.unwrap_err();
+        assert_eq!(error.message(), "database locked");
+    }
+    assert_eq!(gateway.received(), [UpstreamEra::Legacy; 3]);
+    gateway.running.stop().await;
+}

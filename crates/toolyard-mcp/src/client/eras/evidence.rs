@@ -12,7 +12,10 @@ const SEARCHED_BYTES: usize = 4096;
 const REQUEST_NAMES: [&str; 5] = ["elicit", "sampling", "roots", "server-initiated", "server-to-client"];
 
 /// Names of the answer that asks for input, in lower case.
-const INPUT_REQUIRED_NAMES: [&str; 2] = ["input_required", "inputrequired"];
+const INPUT_REQUIRED_NAMES: [&str; 3] = ["input_required", "input-required", "inputrequired"];
+
+/// The text of the SDK for Python about a result that it cannot send, in lower case.
+const INVALID_RESULT: &str = "handler returned an invalid result";
 
 type AttemptResult = Result<Outcome, AttemptError>;
 
@@ -34,8 +37,9 @@ pub(super) fn may_be_of_era(result: &AttemptResult, era: ProtocolEra) -> bool {
                     [error::INVALID_REQUEST, error::METHOD_NOT_FOUND].contains(&code) || names_request(body)
                 }
                 ProtocolEra::Legacy => {
-                    [error::INTERNAL_ERROR, error::MISSING_CLIENT_CAPABILITY].contains(&code)
+                    code == error::MISSING_CLIENT_CAPABILITY
                         || names_input_required(body)
+                        || (code == error::INTERNAL_ERROR && searched_text(body).contains(INVALID_RESULT))
                 }
             }
         }),
@@ -97,7 +101,9 @@ pub(super) fn with_hint(result: AttemptResult, era: ProtocolEra) -> AttemptResul
 /// Adds a hint to the message of a server's error.
 fn error_with_hint(error: ToolError, hint: &str) -> ToolError {
     let Some(mut body) = error.peer().and_then(|body| body.to_object().ok()) else { return error };
-    let message = format!("{} {hint}", error.message());
+    let message = error.message().trim_end();
+    let end = if message.ends_with(['.', '!', '?', ':']) { "" } else { "." };
+    let message = format!("{message}{end} {hint}");
     body.set("message", Json::string(&message));
     ToolError::new(error.code(), message).from_peer(body.to_json()).caused_by(error)
 }

@@ -55,9 +55,13 @@ fn missing_channel_is_recognized() {
 #[test]
 fn answer_of_the_modern_era_is_recognized() {
     let fastmcp = "Tool 'by_hand' returned an InputRequiredResult to request client input, but the multi-round-trip result type (SEP-2322) only exists at MCP 2026-07-28; this connection negotiated '2025-11-25'.";
+    let typescript = "Handler for tools/call returned an input-required result, but this request is served on protocol revision 2025-11-25, which has no input_required vocabulary";
     let cases = [
         (rpc_error(-32603, "Handler returned an invalid result"), true),
         (rpc_error(-32602, fastmcp), true),
+        (rpc_error(-32603, typescript), true),
+        (rpc_error(-32603, "database locked"), false),
+        (rpc_error(-32602, "Handler returned an invalid result"), false),
         (rpc_error(-32021, "Tool 'job' requires the tasks extension"), true),
         (rpc_error(-32602, "Unknown tool: x"), false),
         (tool_error("input_required"), false),
@@ -76,7 +80,7 @@ fn failure_keeps_its_text_and_gets_a_hint() {
         let body = failure.peer().unwrap().to_value();
         assert_eq!(body["code"], -32600);
         let message = body["message"].as_str().unwrap();
-        assert!(message.starts_with("refused ") && message.contains(hint), "{message}");
+        assert!(message.starts_with("refused. ") && message.contains(hint), "{message}");
         let Ok(Outcome::Done(output)) = with_hint(tool_error("failed"), era) else { panic!() };
         let content = output.body.to_json().to_value()["content"].clone();
         assert_eq!(content[0]["text"], "failed");
