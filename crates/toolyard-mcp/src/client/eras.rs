@@ -26,6 +26,7 @@
 //!
 //! - the JSON-RPC error -32600 or -32601: the gateway's request is valid and its method exists, so the server means a
 //!   request of its own (SDK for Python);
+//! - the JSON-RPC error -32021 that requires a capability for requests which the client has declared;
 //! - any other JSON-RPC error, or a tool's result with `isError`, whose text has the method of a request to clients, or
 //!   a name of such requests together with the revision of the call (FastMCP, and the SDKs for TypeScript and Rust, leave
 //!   no more than a text). A text alone decides nothing for good: the legacy call that follows shows whether the tool asks.

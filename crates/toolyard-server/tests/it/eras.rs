@@ -190,3 +190,28 @@ async fn ordinary_failure_in_the_legacy_era_passes_unchanged() {
     assert_eq!(gateway.received(), [UpstreamEra::Legacy; 3]);
     gateway.running.stop().await;
 }
+
+/// The server refuses before it works, so that a tool with effects is called again at once.
+#[tokio::test]
+async fn call_that_lacks_a_declared_capability_is_made_in_the_legacy_era() {
+    let gateway = EraGateway::start(
+        |era| match era {
+            UpstreamEra::Legacy => DONE,
+            UpstreamEra::Modern => {
+                r#""error":{"code":-32021,"message":"need","data":{"requiredCapabilities":{"elicitation":{}}}}"#
+            }
+        },
+        "",
+    )
+    .await;
+    for _ in 0..2 {
+        gateway.call("write", &STATELESS, None).await.unwrap();
+    }
+    let eras = [UpstreamEra::Modern, UpstreamEra::Legacy, UpstreamEra::Legacy];
+    assert_eq!(gateway.received(), eras);
+    let sampling = EraClient { session: None, capabilities: r#"{"sampling":{}}"# };
+    let error = gateway.call("read", &sampling, None).await.unwrap_err();
+    assert_eq!(error.message(), "need");
+    assert_eq!(gateway.received()[3..], [UpstreamEra::Modern]);
+    gateway.running.stop().await;
+}

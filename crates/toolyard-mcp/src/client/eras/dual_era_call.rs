@@ -66,7 +66,7 @@ impl McpBackend {
             None => self.attempt_by_default(call.clone(), shared.clone()).await,
         };
         match era {
-            Some(ProtocolEra::Legacy) => self.after_legacy(call, shared, &observed, result).await,
+            Some(ProtocolEra::Legacy) => self.after_legacy(call, shared, &legacy, &observed, result).await,
             Some(ProtocolEra::Modern) | None => self.after_modern(call, &legacy, &observed, result).await,
         }
     }
@@ -134,7 +134,8 @@ impl McpBackend {
         if known == Some(TargetEra::ModernTrial) {
             eras.record(&call.target, TargetEra::Legacy);
         }
-        if known == Some(TargetEra::Modern) || !evidence::may_be_of_era(&result, ProtocolEra::Modern) {
+        let may_be_of_era = evidence::may_be_of_era(&result, ProtocolEra::Modern, &legacy.declared);
+        if known == Some(TargetEra::Modern) || !may_be_of_era {
             return result;
         }
         // Opens the connection that this call or the next one needs: without that era, the error is final.
@@ -147,7 +148,7 @@ impl McpBackend {
             Ok(None) | Err(_) => return result,
         };
         eras.record(&call.target, TargetEra::LegacyTrial);
-        if !self.may_repeat(&call.target, observed) {
+        if !evidence::is_refused_for_capability(&result) && !self.may_repeat(&call.target, observed) {
             leased.lease.is_answered = true;
             return evidence::with_hint(result, ProtocolEra::Modern);
         }
@@ -162,13 +163,15 @@ impl McpBackend {
         &self,
         call: Call,
         shared: Arc<UpstreamConnection>,
+        legacy: &DedicatedKey,
         observed: &ObservedClient,
         result: Result<Outcome, AttemptError>,
     ) -> Result<Outcome, AttemptError> {
         let eras = &self.connector.eras;
         self.record_questions(&call.target, observed);
         let is_open = eras.target(&call.target).is_none();
-        if !is_open || observed.was_asked() || !evidence::may_be_of_era(&result, ProtocolEra::Legacy) {
+        let may_be_of_era = evidence::may_be_of_era(&result, ProtocolEra::Legacy, &legacy.declared);
+        if !is_open || observed.was_asked() || !may_be_of_era {
             return result;
         }
         let target = call.target.clone();

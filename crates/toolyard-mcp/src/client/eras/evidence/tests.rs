@@ -16,11 +16,11 @@ fn tool_error(text: &str) -> AttemptResult {
 }
 
 fn modern(result: &AttemptResult) -> bool {
-    may_be_of_era(result, ProtocolEra::Modern)
+    may_be_of_era(result, ProtocolEra::Modern, &DeclaredCapabilities::all())
 }
 
 fn legacy(result: &AttemptResult) -> bool {
-    may_be_of_era(result, ProtocolEra::Legacy)
+    may_be_of_era(result, ProtocolEra::Legacy, &DeclaredCapabilities::all())
 }
 
 #[test]
@@ -49,6 +49,23 @@ fn missing_channel_is_recognized() {
     ];
     for (result, expected) in cases {
         assert_eq!(modern(&result), expected, "{result:?}");
+    }
+}
+
+#[test]
+fn required_capability_that_the_client_declared_is_recognized() {
+    for (required, expected) in [
+        (r#"{"requiredCapabilities":{"sampling":{}}}"#, true),
+        (r#"{"requiredCapabilities":{"roots":{},"x":1}}"#, true),
+        (r#"{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}"#, false),
+        (r#"{"requiredCapabilities":[]}"#, false),
+        ("{}", false),
+        ("1", false),
+    ] {
+        let body = RpcError::with_data(-32021, "need", Json::parse(required).unwrap()).body().clone();
+        let result = Err(ToolError::new(ErrorCode::ExecutionFailed, "need").from_peer(body).into());
+        assert_eq!(modern(&result), expected, "{required}");
+        assert!(!may_be_of_era(&result, ProtocolEra::Modern, &DeclaredCapabilities::none()), "{required}");
     }
 }
 
