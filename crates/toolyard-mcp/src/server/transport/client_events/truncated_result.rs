@@ -3,7 +3,7 @@
 //! Only texts are cut. Structured content stays whole, because an output schema may promise it, and so do images and
 //! resources.
 
-use toolyard_core::{Json, Object};
+use toolyard_core::Json;
 
 /// Takes the place of a text that the structured content repeats.
 const REPEATED_TEXT: &str = "[text omitted: `structuredContent` has the same content]";
@@ -13,13 +13,12 @@ const REPEATED_TEXT: &str = "[text omitted: `structuredContent` has the same con
 pub(super) fn truncate(result: &Json, room: usize, limit: usize) -> Option<Json> {
     let mut result = result.to_object().ok()?;
     let mut blocks = result.get("content")?.to_items().ok()?;
-    if let Some(structured) = result.get("structuredContent") {
-        let structured = structured.to_value();
-        for block in &mut blocks {
-            let is_repeated = |text: &str| serde_json::from_str(text).is_ok_and(|text: serde_json::Value| text == structured);
-            if text_of(block).is_some_and(|text| is_repeated(&text)) {
-                *block = with_text(block, REPEATED_TEXT)?;
-            }
+    let structured = result.get("structuredContent").map(Json::to_value);
+    let is_repeated = |text: &str| structured.is_some() && serde_json::from_str(text).ok() == structured;
+    for block in &mut blocks {
+        if let Some(text) = text_of(block) {
+            // Without needless escapes, the size of a text is known.
+            *block = with_text(block, if is_repeated(&text) { REPEATED_TEXT } else { &text })?;
         }
     }
     result.set("content", Json::array(&blocks));
@@ -33,7 +32,9 @@ pub(super) fn truncate(result: &Json, room: usize, limit: usize) -> Option<Json>
 /// Removes at least `excess` bytes from the end of the texts; `None` if they are shorter.
 fn cut_texts(mut blocks: Vec<Json>, excess: usize, limit: usize) -> Option<Vec<Json>> {
     let notice = |omitted: usize| {
-        format!("\n[result truncated — {omitted} chars omitted: the client reads events of at most {limit} bytes]")
+        format!(
+            "\n[result truncated — {omitted} chars omitted: the client reads events of at most {limit} bytes]"
+        )
     };
     // The number of omitted characters has at most as many digits as this one.
     let mut excess = excess + size_of(&Json::string(&notice(usize::MAX)));
@@ -66,10 +67,11 @@ fn cut(text: &str, excess: usize) -> (usize, usize) {
     (0, removed)
 }
 
-/// Returns the minimum size of a character in a JSON string.
+/// Returns the size of a character in a JSON string.
 const fn encoded_size(char: char) -> usize {
     match char {
-        '"' | '\\' | '\0'..='\x1f' => 2,
+        '"' | '\\' | '\n' | '\r' | '\t' => 2,
+        '\0'..='\x1f' => 6,
         _ => char.len_utf8(),
     }
 }
@@ -121,7 +123,8 @@ mod tests {
             json!([text("first"), text(&"x".repeat(1000)), image()]),
             json!([text(&"x".repeat(1000)), text(&"y".repeat(1000)), text("last"), image()]),
         ] {
-            let originals: Vec<_> = content.as_array().unwrap().iter().filter_map(|block| block["text"].as_str()).collect();
+            let originals: Vec<_> =
+                content.as_array().unwrap().iter().filter_map(|block| block["text"].as_str()).collect();
             let texts = texts(&json!({"content": content})).unwrap();
             let cut = texts.iter().position(|text| text.contains("[result truncated")).unwrap();
             let (kept, notice) = texts[cut].split_once("\n[result truncated — ").unwrap();
@@ -133,6 +136,13 @@ mod tests {
             assert_eq!(notice, expected);
             assert!(texts[cut + 1..].iter().all(|text| text == "-"), "{texts:?}");
         }
+    }
+
+    #[test]
+    fn text_with_needless_escapes_is_kept_if_it_fits_without_them() {
+        let result = format!(r#"{{"content":[{{"type":"text","text":"{}"}}]}}"#, r"\u0061".repeat(100));
+        let truncated = truncate(&Json::parse(result).unwrap(), ROOM, 1000).unwrap().to_value();
+        assert_eq!(truncated["content"][0]["text"], "a".repeat(100));
     }
 
     #[test]
