@@ -72,7 +72,8 @@ pub use transport::stderr_log::ErrorLines;
 
 use crate::wire::{ProtocolEra, target_method};
 
-/// Maximum wait of a call for a dedicated connection if the shared one would do as well.
+/// Maximum wait of a call for a dedicated connection if the shared one would do as well: a server of one era can be
+/// called on both.
 const DEDICATED_WAIT: Duration = Duration::from_secs(10);
 
 /// The location of an upstream server.
@@ -291,13 +292,12 @@ impl McpBackend {
         is_dedicated.then_some(DedicatedKey { owner, declared, era: None })
     }
 
-    /// Leases a dedicated connection; `None` if there is none and the shared one will do.
+    /// Leases a dedicated connection in the era of the shared one; `None` if there is none and the shared one will do.
     async fn lease_dedicated(
         &self,
         key: &DedicatedKey,
         deadline: Option<Instant>,
     ) -> Result<Option<LeasedConnection>, ToolError> {
-        let lacks_era = || key.era.is_some() && !self.connector.eras.may_speak_legacy();
         loop {
             // Wait for a free one: on the shared connection the server could not send requests to the client.
             let Some(lease) = lease_in_time(deadline, self.dedicated.lease(key)).await? else {
@@ -307,7 +307,6 @@ impl McpBackend {
                 match lease.connection().await {
                     Ok(Some(connection)) => return Ok(Some(LeasedConnection { lease, connection })),
                     Ok(None) => continue,
-                    Err(_) if lacks_era() => return Ok(None),
                     Err(error) => return Err(error),
                 }
             }
@@ -315,7 +314,6 @@ impl McpBackend {
             match timeout(DEDICATED_WAIT, lease.connection()).await {
                 Ok(Ok(Some(connection))) => return Ok(Some(LeasedConnection { lease, connection })),
                 Ok(Ok(None)) => {}
-                Ok(Err(_)) if lacks_era() => return Ok(None),
                 Ok(Err(_)) | Err(_) => {
                     self.dedicated.pause_opening();
                     self.warn_once("could not open a dedicated connection");

@@ -93,7 +93,8 @@ impl ConnectError {
     /// True if a server that is known to work does not speak the era of the attempt.
     pub(super) fn is_about_era(&self, is_remote: bool) -> bool {
         match self {
-            Self::Spawn(_) => false,
+            // A slow start says nothing.
+            Self::Spawn(_) | Self::Timeout(_) => false,
             Self::Transport(TransportError::Status(status)) => {
                 status.is_client_error() && !convert::is_transient(*status)
             }

@@ -14,6 +14,10 @@
 //! - A target that only a dedicated connection of the client lists is called there.
 //! - All other calls, and all calls at servers with `lane: shared`, use the shared connection.
 //!
+//! A call whose first era is the legacy one waits for its connection, within its deadline and the time for connecting. If
+//! that cannot be opened, the call is refused and may be retried: in the other era it would run, and fail. Only a handshake
+//! which shows that the server does not speak the legacy era, or opens no session in it, makes the modern era final.
+//!
 //! # Evidence
 //!
 //! The evidence of a missing channel is an error of a server that speaks both eras, for a call whose client could have
@@ -22,13 +26,15 @@
 //!
 //! - the JSON-RPC error -32600 or -32601: the gateway's request is valid and its method exists, so the server means a
 //!   request of its own (SDK for Python);
+//! - the JSON-RPC error -32021 that requires a capability for requests which the client has declared;
 //! - any other JSON-RPC error, or a tool's result with `isError`, whose text has the method of a request to clients, or
 //!   a name of such requests together with the revision of the call (FastMCP, and the SDKs for TypeScript and Rust, leave
 //!   no more than a text). A text alone decides nothing for good: the legacy call that follows shows whether the tool asks.
 //!
-//! In the legacy era, the evidence of an answer that only the modern era has is the JSON-RPC error -32603, for a result
-//! that the server cannot send, -32021, for a capability that exists in the modern era only, or another one whose text
-//! names `input_required`. It counts unless the tool has asked.
+//! In the legacy era, the evidence of an answer that only the modern era has is the JSON-RPC error -32603 with the text
+//! of the SDK for Python about a result that it cannot send, -32021, for a capability that exists in the modern era only,
+//! or another one whose text names `input_required` (FastMCP, SDK for TypeScript). It counts unless the tool has asked. Any
+//! other -32603 is an ordinary failure.
 //! The modern call that follows decides: unless that is answered with `input_required` or a task, the tool stays legacy.
 //!
 //! A failed call is made again only if its target is read-only or idempotent and has sent no progress, or if the server
@@ -107,6 +113,11 @@ impl ServerEras {
     /// True unless the server is known to speak the modern era only.
     pub(super) fn may_speak_legacy(&self) -> bool {
         self.read(|known| known.speaks_legacy) != Some(false)
+    }
+
+    /// True if the server is known to speak the legacy era.
+    fn speaks_legacy(&self) -> bool {
+        self.read(|known| known.speaks_legacy) == Some(true)
     }
 
     /// Records a handshake in the legacy era. A failure after a success is temporary.

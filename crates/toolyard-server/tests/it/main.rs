@@ -18,6 +18,7 @@ mod changed_definitions;
 mod clusters;
 mod complete_example;
 mod connections;
+mod eras;
 mod failure_reasons;
 mod fidelity;
 mod floods;

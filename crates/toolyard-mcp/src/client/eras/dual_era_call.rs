@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::future::BoxFuture;
+use tokio::time::{Instant, timeout_at};
 use toolyard_core::{
-    Call, CallTarget, Client, ClientNotification, ClientWrapper, InputRequest, InputRequestError, Json,
-    Outcome, Tool,
+    Call, CallTarget, Client, ClientNotification, ClientWrapper, ErrorCode, InputRequest, InputRequestError,
+    Json, Outcome, Tool, ToolError,
 };
 
 use super::{TargetEra, evidence};
@@ -14,7 +15,7 @@ use crate::client::connection::UpstreamConnection;
 use crate::client::connection::declared_capabilities::DeclaredCapabilities;
 use crate::client::pool::dedicated_connection::{ConnectionOwner, DedicatedKey};
 use crate::client::retry::AttemptError;
-use crate::client::{McpBackend, SharingMode};
+use crate::client::{LeasedConnection, McpBackend, SharingMode, lease_in_time};
 use crate::wire::ProtocolEra;
 
 impl McpBackend {
@@ -56,7 +57,7 @@ impl McpBackend {
             false => self.lease_own(&call).await?,
         };
         let leased = match self.first_era(&call, &legacy) {
-            ProtocolEra::Legacy if own.is_none() => self.lease_dedicated(&legacy, call.deadline).await?,
+            ProtocolEra::Legacy if own.is_none() => self.lease_legacy(&legacy, call.deadline).await?,
             ProtocolEra::Legacy | ProtocolEra::Modern => own,
         };
         let era = leased.as_ref().map(|leased| leased.connection.revision().era());
@@ -65,8 +66,40 @@ impl McpBackend {
             None => self.attempt_by_default(call.clone(), shared.clone()).await,
         };
         match era {
-            Some(ProtocolEra::Legacy) => self.after_legacy(call, shared, &observed, result).await,
+            Some(ProtocolEra::Legacy) => self.after_legacy(call, shared, &legacy, &observed, result).await,
             Some(ProtocolEra::Modern) | None => self.after_modern(call, &legacy, &observed, result).await,
+        }
+    }
+
+    /// Leases the legacy connection of a call, and waits while it is opened; `None` if the server does not speak that
+    /// era.
+    ///
+    /// # Errors
+    /// [`ErrorCode::Unavailable`] if it cannot be opened, or not before the deadline. Nothing was sent for the call.
+    async fn lease_legacy(
+        &self,
+        key: &DedicatedKey,
+        deadline: Option<Instant>,
+    ) -> Result<Option<LeasedConnection>, ToolError> {
+        loop {
+            let Some(mut lease) = lease_in_time(deadline, self.dedicated.lease(key)).await? else {
+                return Ok(None);
+            };
+            let opened = match deadline {
+                Some(deadline) => timeout_at(deadline, lease.connection()).await,
+                None => Ok(lease.connection().await),
+            };
+            match opened {
+                Ok(Ok(Some(connection))) => return Ok(Some(LeasedConnection { lease, connection })),
+                Ok(Ok(None)) => {}
+                Ok(Err(_)) if !self.connector.eras.may_speak_legacy() => return Ok(None),
+                Ok(Err(error)) => return Err(no_connection(error.reason()).caused_by(error)),
+                Err(_) => {
+                    // It goes on opening, for the next call.
+                    lease.is_answered = true;
+                    return Err(no_connection("it was not open before the deadline of the call"));
+                }
+            }
         }
     }
 
@@ -101,13 +134,21 @@ impl McpBackend {
         if known == Some(TargetEra::ModernTrial) {
             eras.record(&call.target, TargetEra::Legacy);
         }
-        if known == Some(TargetEra::Modern) || !evidence::may_be_of_era(&result, ProtocolEra::Modern) {
+        let may_be_of_era = evidence::may_be_of_era(&result, ProtocolEra::Modern, &legacy.declared);
+        if known == Some(TargetEra::Modern) || !may_be_of_era {
             return result;
         }
-        // Opens the connection that this call or the next one needs: without one, the error is final.
-        let Ok(Some(mut leased)) = self.lease_dedicated(legacy, call.deadline).await else { return result };
+        // Opens the connection that this call or the next one needs: without that era, the error is final.
+        let mut leased = match self.lease_legacy(legacy, call.deadline).await {
+            Ok(Some(leased)) => leased,
+            Err(_) if eras.speaks_legacy() => {
+                eras.record(&call.target, TargetEra::LegacyTrial);
+                return evidence::with_hint(result, ProtocolEra::Modern);
+            }
+            Ok(None) | Err(_) => return result,
+        };
         eras.record(&call.target, TargetEra::LegacyTrial);
-        if !self.may_repeat(&call.target, observed) {
+        if !evidence::is_refused_for_capability(&result) && !self.may_repeat(&call.target, observed) {
             leased.lease.is_answered = true;
             return evidence::with_hint(result, ProtocolEra::Modern);
         }
@@ -122,13 +163,15 @@ impl McpBackend {
         &self,
         call: Call,
         shared: Arc<UpstreamConnection>,
+        legacy: &DedicatedKey,
         observed: &ObservedClient,
         result: Result<Outcome, AttemptError>,
     ) -> Result<Outcome, AttemptError> {
         let eras = &self.connector.eras;
         self.record_questions(&call.target, observed);
         let is_open = eras.target(&call.target).is_none();
-        if !is_open || observed.was_asked() || !evidence::may_be_of_era(&result, ProtocolEra::Legacy) {
+        let may_be_of_era = evidence::may_be_of_era(&result, ProtocolEra::Legacy, &legacy.declared);
+        if !is_open || observed.was_asked() || !may_be_of_era {
             return result;
         }
         let target = call.target.clone();
@@ -162,6 +205,14 @@ impl McpBackend {
         };
         is_repeatable && !observed.had_progress()
     }
+}
+
+/// Returns the error of a call that needs a dedicated connection.
+fn no_connection(reason: &str) -> ToolError {
+    let message = format!("No dedicated connection to the server: {reason}");
+    ToolError::new(ErrorCode::Unavailable, message)
+        .unsent()
+        .because(format!("no dedicated connection: {reason}"))
 }
 
 /// True if a tool is read-only or idempotent, by its annotations.

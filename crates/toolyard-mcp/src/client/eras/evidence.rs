@@ -2,6 +2,7 @@
 
 use toolyard_core::{InputRequestKind, Json, Object, Outcome, ToolError};
 
+use crate::client::connection::declared_capabilities::DeclaredCapabilities;
 use crate::client::retry::AttemptError;
 use crate::wire::{ProtocolEra, ProtocolRevision, RpcError, ask_method, error};
 
@@ -12,7 +13,10 @@ const SEARCHED_BYTES: usize = 4096;
 const REQUEST_NAMES: [&str; 5] = ["elicit", "sampling", "roots", "server-initiated", "server-to-client"];
 
 /// Names of the answer that asks for input, in lower case.
-const INPUT_REQUIRED_NAMES: [&str; 2] = ["input_required", "inputrequired"];
+const INPUT_REQUIRED_NAMES: [&str; 3] = ["input_required", "input-required", "inputrequired"];
+
+/// The text of the SDK for Python about a result that it cannot send, in lower case.
+const INVALID_RESULT: &str = "handler returned an invalid result";
 
 type AttemptResult = Result<Outcome, AttemptError>;
 
@@ -21,8 +25,12 @@ pub(super) fn needs_modern_era(result: &AttemptResult) -> bool {
     matches!(result, Ok(Outcome::NeedsInput(_) | Outcome::Task(_)))
 }
 
-/// True if a call may have failed because it was made in this era.
-pub(super) fn may_be_of_era(result: &AttemptResult, era: ProtocolEra) -> bool {
+/// True if a call of a client with these capabilities may have failed because it was made in this era.
+pub(super) fn may_be_of_era(
+    result: &AttemptResult,
+    era: ProtocolEra,
+    declared: &DeclaredCapabilities,
+) -> bool {
     match (result, era) {
         (Ok(Outcome::Done(output)), ProtocolEra::Modern) if output.is_error => {
             output.body.get("content").is_some_and(names_request)
@@ -31,11 +39,14 @@ pub(super) fn may_be_of_era(result: &AttemptResult, era: ProtocolEra) -> bool {
             let code = RpcError::from_peer(body.clone()).code;
             match era {
                 ProtocolEra::Modern => {
-                    [error::INVALID_REQUEST, error::METHOD_NOT_FOUND].contains(&code) || names_request(body)
+                    [error::INVALID_REQUEST, error::METHOD_NOT_FOUND].contains(&code)
+                        || (code == error::MISSING_CLIENT_CAPABILITY && requires_declared(body, declared))
+                        || names_request(body)
                 }
                 ProtocolEra::Legacy => {
-                    [error::INTERNAL_ERROR, error::MISSING_CLIENT_CAPABILITY].contains(&code)
+                    code == error::MISSING_CLIENT_CAPABILITY
                         || names_input_required(body)
+                        || (code == error::INTERNAL_ERROR && searched_text(body).contains(INVALID_RESULT))
                 }
             }
         }),
@@ -43,12 +54,23 @@ pub(super) fn may_be_of_era(result: &AttemptResult, era: ProtocolEra) -> bool {
     }
 }
 
-/// True if the server refused a call before it did anything, because of a capability that a client declares in the modern
-/// era only (2026-07-28, basic, missing client capabilities).
+/// True if the server refused a call before it did anything, because of a capability (2026-07-28, basic, missing client
+/// capabilities).
 pub(super) fn is_refused_for_capability(result: &AttemptResult) -> bool {
     let Err(failure) = result else { return false };
     let code = failure.peer().map(|body| RpcError::from_peer(body.clone()).code);
     code == Some(error::MISSING_CLIENT_CAPABILITY)
+}
+
+/// True if an error requires a capability for requests that the client has declared: the server does not see it in this
+/// era.
+fn requires_declared(error: &Json, declared: &DeclaredCapabilities) -> bool {
+    let member = |json: &Json, name: &str| json.to_object().ok()?.get(name).cloned();
+    let required = member(error, "data").and_then(|data| member(&data, "requiredCapabilities"));
+    let Some(Ok(required)) = required.map(|required| required.to_object()) else { return false };
+    let is_declared =
+        |kind: InputRequestKind| required.get(kind.capability()).is_some() && declared.contains(kind);
+    InputRequestKind::ALL.into_iter().any(is_declared)
 }
 
 /// True if the text names a request to clients by its method, or by another name together with the modern revision.
@@ -74,7 +96,7 @@ fn searched_text(text: &Json) -> String {
 pub(super) fn with_hint(result: AttemptResult, era: ProtocolEra) -> AttemptResult {
     let hint = match era {
         ProtocolEra::Modern => {
-            "The tool asked its client in an era without requests to clients (2026-07-28). Call it again: the gateway then uses the session-based era."
+            "If the tool asked its client, it did so in an era without requests to clients (2026-07-28). Call it again: the gateway then uses the session-based era."
         }
         ProtocolEra::Legacy => {
             "If the tool answered `input_required`, it did so in an era without such answers (2025-11-25). Call it again: the gateway then uses 2026-07-28."
@@ -97,7 +119,9 @@ pub(super) fn with_hint(result: AttemptResult, era: ProtocolEra) -> AttemptResul
 /// Adds a hint to the message of a server's error.
 fn error_with_hint(error: ToolError, hint: &str) -> ToolError {
     let Some(mut body) = error.peer().and_then(|body| body.to_object().ok()) else { return error };
-    let message = format!("{} {hint}", error.message());
+    let message = error.message().trim_end();
+    let end = if message.ends_with(['.', '!', '?', ':']) { "" } else { "." };
+    let message = format!("{message}{end} {hint}");
     body.set("message", Json::string(&message));
     ToolError::new(error.code(), message).from_peer(body.to_json()).caused_by(error)
 }

@@ -142,7 +142,11 @@ impl DedicatedPool {
         self.table.freed.notify_waiters();
     }
 
-    fn is_opening_paused(&self) -> bool {
+    /// True while no connection is opened for `key`. The era of a call never depends on connections of other clients.
+    fn is_opening_paused(&self, key: &DedicatedKey) -> bool {
+        if key.era.is_some() {
+            return false;
+        }
         let until = *self.table.paused_until.lock().unwrap_or_else(PoisonError::into_inner);
         until.is_some_and(|until| Instant::now() < until)
     }
@@ -150,7 +154,7 @@ impl DedicatedPool {
     /// Leases the connection for `key`, opening one if needed; `None` if the limit is reached, or while opening is
     /// paused.
     fn try_lease(&self, key: &DedicatedKey) -> Option<ConnectionLease> {
-        let is_resting = self.is_opening_paused();
+        let is_resting = self.is_opening_paused(key);
         let mut entries = self.table.lock();
         let entry =
             entries.iter_mut().find(|entry| entry.accepts(key) && (entry.dedicated.is_up() || !is_resting));
@@ -190,7 +194,7 @@ impl DedicatedPool {
                 return None;
             }
             let lease = self.try_lease(key);
-            if lease.is_some() || self.is_opening_paused() {
+            if lease.is_some() || self.is_opening_paused(key) {
                 return lease;
             }
             freed.await;

@@ -7,6 +7,8 @@
 //! the stream of the call. Its HTTP library is the only sign of it. Other clients read events of any size, and every
 //! client reads a plain JSON response of any size.
 
+mod truncated_result;
+
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, header};
 use toolyard_core::{ErrorCode, ToolError};
@@ -51,8 +53,8 @@ impl ClientEvents {
         self.are_preferred && answer.iter().map(Bytes::len).sum::<usize>() <= LARGEST_PREFERRED
     }
 
-    /// Returns a message that the client reads: this one, or the error that takes the place of a larger answer. `None`
-    /// if a message that is not an answer is larger: it would end the stream before the answer.
+    /// Returns a message that the client reads: this one, a larger answer with shorter texts, or the error that takes its
+    /// place. `None` if a message that is not an answer is larger: it would end the stream before the answer.
     pub(super) fn fit(self, message: Vec<Bytes>) -> Option<Vec<Bytes>> {
         let size = message.iter().map(Bytes::len).sum();
         match self.limit {
@@ -62,12 +64,17 @@ impl ClientEvents {
     }
 }
 
-/// Returns the error that takes the place of an answer.
+/// Returns the answer that takes the place of a larger one.
 fn replacement(message: &[Bytes], size: usize, limit: usize) -> Option<Vec<Bytes>> {
     let text: BytesMut = message.iter().flat_map(|piece| piece.iter().copied()).collect();
-    let Ok(RpcMessage::Response { id, .. }) = RpcMessage::parse(text) else { return None };
+    let Ok(RpcMessage::Response { id, answer }) = RpcMessage::parse(text) else { return None };
+    let envelope: usize = message::response(id.as_ref(), Ok(Vec::new())).iter().map(Bytes::len).sum();
+    let room = limit.saturating_sub(envelope);
+    if let Some(result) = answer.ok().and_then(|result| truncated_result::truncate(&result, room, limit)) {
+        return Some(message::response(id.as_ref(), Ok(vec![result.bytes()])));
+    }
     let problem = format!(
-        "The answer has {size} bytes, and the client reads events of at most {limit}: request less, raise `max_sse_event_size` of the client, or call without a progress token, so that the answer is no event"
+        "The answer has {size} bytes, and the client reads events of at most {limit}: request less, or raise `max_sse_event_size` of the client"
     );
     let error = ToolError::new(ErrorCode::ExecutionFailed, problem);
     let error = error.because("the answer is larger than an event that the client reads");
@@ -77,7 +84,7 @@ fn replacement(message: &[Bytes], size: usize, limit: usize) -> Option<Vec<Bytes
 #[cfg(test)]
 mod tests {
     use http::HeaderValue;
-    use toolyard_core::Json;
+    use toolyard_core::{Json, Object};
 
     use super::*;
     use crate::wire::RequestId;
@@ -106,6 +113,13 @@ mod tests {
             let result = Json::string(&"x".repeat(bytes)).bytes();
             message::response(Some(&RequestId::number(7)), Ok(vec![result]))
         };
+        let tool_result = || {
+            let block = Object::new()
+                .with("type", Json::string("text"))
+                .with("text", Json::string(&"x".repeat(1 << 20)));
+            let result = Object::new().with("content", Json::array(&[block.to_json()]));
+            message::response(Some(&RequestId::number(7)), Ok(result.to_pieces()))
+        };
         let notice = |bytes: usize| {
             vec![Bytes::from(format!(
                 r#"{{"jsonrpc":"2.0","method":"m","params":{{"x":"{}"}}}}"#,
@@ -116,6 +130,7 @@ mod tests {
         for (limit, message, expected) in [
             (python, answer(1 << 19), "same"),
             (python, answer(1 << 20), "error"),
+            (python, tool_result(), "result"),
             (python, notice(1 << 19), "same"),
             (python, notice(1 << 20), "none"),
             (limit("python-httpx/0.28.1"), answer(1 << 20), "same"),
@@ -127,8 +142,10 @@ mod tests {
                 Some(same) if same == message => "same",
                 Some(other) => {
                     let text = String::from_utf8(other.concat()).unwrap();
-                    assert!(text.starts_with(r#"{"jsonrpc":"2.0","id":7,"error""#), "{text}");
-                    "error"
+                    assert!(text.len() <= (1 << 20) - EVENT_OVERHEAD);
+                    let member =
+                        |name: &str| text.starts_with(&format!(r#"{{"jsonrpc":"2.0","id":7,"{name}""#));
+                    ["error", "result"].into_iter().find(|name| member(name)).unwrap()
                 }
             };
             assert_eq!(fitted, expected);

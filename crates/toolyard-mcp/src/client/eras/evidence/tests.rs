@@ -16,11 +16,11 @@ fn tool_error(text: &str) -> AttemptResult {
 }
 
 fn modern(result: &AttemptResult) -> bool {
-    may_be_of_era(result, ProtocolEra::Modern)
+    may_be_of_era(result, ProtocolEra::Modern, &DeclaredCapabilities::all())
 }
 
 fn legacy(result: &AttemptResult) -> bool {
-    may_be_of_era(result, ProtocolEra::Legacy)
+    may_be_of_era(result, ProtocolEra::Legacy, &DeclaredCapabilities::all())
 }
 
 #[test]
@@ -53,11 +53,32 @@ fn missing_channel_is_recognized() {
 }
 
 #[test]
+fn required_capability_that_the_client_declared_is_recognized() {
+    for (required, expected) in [
+        (r#"{"requiredCapabilities":{"sampling":{}}}"#, true),
+        (r#"{"requiredCapabilities":{"roots":{},"x":1}}"#, true),
+        (r#"{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}"#, false),
+        (r#"{"requiredCapabilities":[]}"#, false),
+        ("{}", false),
+        ("1", false),
+    ] {
+        let body = RpcError::with_data(-32021, "need", Json::parse(required).unwrap()).body().clone();
+        let result = Err(ToolError::new(ErrorCode::ExecutionFailed, "need").from_peer(body).into());
+        assert_eq!(modern(&result), expected, "{required}");
+        assert!(!may_be_of_era(&result, ProtocolEra::Modern, &DeclaredCapabilities::none()), "{required}");
+    }
+}
+
+#[test]
 fn answer_of_the_modern_era_is_recognized() {
     let fastmcp = "Tool 'by_hand' returned an InputRequiredResult to request client input, but the multi-round-trip result type (SEP-2322) only exists at MCP 2026-07-28; this connection negotiated '2025-11-25'.";
+    let typescript = "Handler for tools/call returned an input-required result, but this request is served on protocol revision 2025-11-25, which has no input_required vocabulary";
     let cases = [
         (rpc_error(-32603, "Handler returned an invalid result"), true),
         (rpc_error(-32602, fastmcp), true),
+        (rpc_error(-32603, typescript), true),
+        (rpc_error(-32603, "database locked"), false),
+        (rpc_error(-32602, "Handler returned an invalid result"), false),
         (rpc_error(-32021, "Tool 'job' requires the tasks extension"), true),
         (rpc_error(-32602, "Unknown tool: x"), false),
         (tool_error("input_required"), false),
@@ -76,7 +97,7 @@ fn failure_keeps_its_text_and_gets_a_hint() {
         let body = failure.peer().unwrap().to_value();
         assert_eq!(body["code"], -32600);
         let message = body["message"].as_str().unwrap();
-        assert!(message.starts_with("refused ") && message.contains(hint), "{message}");
+        assert!(message.starts_with("refused. ") && message.contains(hint), "{message}");
         let Ok(Outcome::Done(output)) = with_hint(tool_error("failed"), era) else { panic!() };
         let content = output.body.to_json().to_value()["content"].clone();
         assert_eq!(content[0]["text"], "failed");
