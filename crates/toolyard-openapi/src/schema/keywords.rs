@@ -179,7 +179,7 @@ pub(super) fn or_null(schema: &mut Value) {
 }
 
 /// Converts types to those of JSON Schema; documents contain many other names. `None`: any type.
-fn types(node: &SpecNode<'_>) -> Option<Value> {
+pub(super) fn types(node: &SpecNode<'_>) -> Option<Value> {
     let json_type = |node: &SpecNode<'_>| {
         Some(match node.as_str()?.to_ascii_lowercase().as_str() {
             "string" | "file" | "date" | "datetime" | "date-time" | "uuid" => "string",
