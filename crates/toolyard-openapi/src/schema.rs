@@ -20,6 +20,8 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Map, Value, json};
 
 pub(crate) use self::all_of::{FlatSchema, flatten};
+pub(crate) use self::keywords::{count, types};
+pub(crate) use self::pattern::to_ecmascript;
 use crate::document::SpecNode;
 use crate::resolve::{NodeRef, SpecFiles};
 

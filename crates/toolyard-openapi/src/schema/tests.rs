@@ -79,6 +79,9 @@ fn patterns_of_other_notations_become_ecmascript() {
     check(r"/^a\/b$/u", Some(r"^a\/b$"));
     // A schema cannot ignore case.
     check("/^[a-z]+$/i", None);
+    check("(", None);
+    check("[a", None);
+    old("root: {patternProperties: {'[': {}, '^a': {}}}", r#"{"patternProperties":{"^a":{}}}"#);
 }
 
 #[test]
