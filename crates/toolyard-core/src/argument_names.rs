@@ -53,7 +53,13 @@ impl RenamedTool {
         if names.is_empty() {
             return None;
         }
-        let tool = tool.changed(|_| {}, |schema| names.schema(schema));
+        let describe = |definition: &mut Object| {
+            let text = definition.get_str("description").and_then(|text| names.text(&text));
+            if let Some(text) = text {
+                definition.set("description", Json::string(&text));
+            }
+        };
+        let tool = tool.changed(describe, |schema| names.schema(schema));
         Some(Self { tool: Arc::new(tool), names: Arc::new(names) })
     }
 }
@@ -252,6 +258,20 @@ impl ArgumentNames {
         Json::array(&names.iter().map(rename).collect::<Vec<_>>())
     }
 
+    /// Renames the arguments that a text names in backticks. `None` if it names none of the renamed ones.
+    fn text(&self, text: &str) -> Option<String> {
+        let mut parts: Vec<&str> = text.split('`').collect();
+        let last = parts.len() - 1;
+        let mut is_renamed = false;
+        for quoted in parts[..last].iter_mut().skip(1).step_by(2) {
+            if let Some(published) = self.0.get(*quoted) {
+                *quoted = published;
+                is_renamed = true;
+            }
+        }
+        is_renamed.then(|| parts.join("`"))
+    }
+
     /// Returns the published name of an argument.
     #[must_use]
     pub fn published<'n>(&'n self, name: &'n str) -> &'n str {
@@ -336,6 +356,23 @@ mod tests {
         check(&["\u{e4}", ""], &["argument_33e6d73f", "argument_e3b0c442"]);
         let long = "l".repeat(65);
         check(&[&long], &[&format!("{}_6cf9087d", "l".repeat(55))]);
+    }
+
+    #[test]
+    fn names_in_the_description_are_renamed() {
+        let check = |text: &str, expected: &str| {
+            let schema = r#"{"properties":{"si ze":{},"$a":{},"b":{}}}"#;
+            let text = Json::string(text);
+            let definition =
+                format!(r#"{{"name":"t","description":{},"inputSchema":{schema}}}"#, text.as_text());
+            let tool = Tool::from_definition(&json(&definition)).unwrap();
+            let renamed = tool.renamed().unwrap();
+            assert_eq!(renamed.tool.definition.get_str("description").unwrap(), expected);
+        };
+        check("Needs `si ze`, `b` and `$a`.", "Needs `si_ze`, `b` and `a`.");
+        check("Needs si ze and `$ab`.", "Needs si ze and `$ab`.");
+        check("`b`$a`b`", "`b`$a`b`");
+        check("`$a", "`$a");
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod all_of;
 mod alternatives;
 mod discriminator;
 mod keywords;
+mod overlap;
 mod pattern;
 mod prune;
 #[cfg(test)]
@@ -19,6 +20,8 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Map, Value, json};
 
 pub(crate) use self::all_of::{FlatSchema, flatten};
+pub(crate) use self::keywords::{count, types};
+pub(crate) use self::pattern::to_ecmascript;
 use crate::document::SpecNode;
 use crate::resolve::{NodeRef, SpecFiles};
 
@@ -56,6 +59,7 @@ pub(crate) struct SchemaRegistry<'d> {
     /// True if inline objects become definitions as well, so that they can be pruned one by one.
     hoists: bool,
     searches: SearchBudget,
+    comparisons: SearchBudget,
 }
 
 /// Steps that are left for searches through the alternatives of a description. Schemas that lead to each other many
@@ -68,9 +72,14 @@ impl SearchBudget {
 
     /// Takes a step. Returns false once there are none left.
     fn step(&self) -> bool {
+        self.take(1)
+    }
+
+    /// Takes several steps.
+    fn take(&self, steps: usize) -> bool {
         let left = self.0.get();
-        self.0.set(left.saturating_sub(1));
-        left > 0
+        self.0.set(left.saturating_sub(steps));
+        left >= steps
     }
 }
 
@@ -121,6 +130,7 @@ impl<'d> SchemaRegistry<'d> {
             names: HashSet::new(),
             hoists: false,
             searches: SearchBudget::default(),
+            comparisons: SearchBudget::default(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::input::ArgumentSchema;
+use super::input::{ArgumentSchema, BodyNeeds};
 use super::media::{self, MediaFamily};
 use super::parameters::{DeclaredParameter, collection_format, describe, style_options};
 use super::paths::OperationSite;
@@ -14,6 +14,12 @@ use crate::schema::{FlatSchema, flatten};
 
 /// Maximum depth of arrays and alternatives in the search for files.
 const MAX_PART_DEPTH: usize = 8;
+
+/// Maximum number of alternatives of a body whose members the description of a tool names.
+const MAX_NAMED_ALTERNATIVES: usize = 4;
+
+/// Maximum number of alternatives of a body that are compared with one another.
+const MAX_COMPARED_ALTERNATIVES: usize = 64;
 
 /// The operation cannot be called; a fault has the reason.
 pub(super) struct UnusableOperation;
@@ -168,14 +174,48 @@ impl<'d> DescriptionReader<'d> {
                 input.others = Some(false.into());
                 let argument = self.whole_body(source, &kind, required, input);
                 if !required {
-                    let needed = flat.required.iter().filter(|name| !self.is_omitted_member(&flat, name));
-                    let needed = needed.map(|name| (*name).to_owned()).collect();
-                    input.body_needs = Some((argument.clone(), needed));
+                    input.body_needs = Some((argument.clone(), self.body_needs(&flat)));
                 }
                 BodyContent::Argument(argument)
             }
         };
         RequestBody { media_type: media::concrete(source.media_type), kind, content, required }
+    }
+
+    /// Returns the members that a body needs, and those of its alternatives if there are a few.
+    fn body_needs(&self, flat: &FlatSchema<'d>) -> BodyNeeds {
+        let mut always = self.needed_members(flat);
+        let branches = ["oneOf", "anyOf"].into_iter().find_map(|name| flat.keyword(name));
+        let needed = |branch| {
+            let target = self.files.resolve(branch);
+            target.map(|target| self.needed_members(&flatten(self.files, target))).unwrap_or_default()
+        };
+        let mut alternatives: Vec<Vec<String>> = Vec::new();
+        for branch in branches.into_iter().flat_map(NodeRef::items) {
+            let needed = needed(branch);
+            if !alternatives.contains(&needed) {
+                alternatives.push(needed);
+            }
+            if alternatives.len() > MAX_COMPARED_ALTERNATIVES {
+                return BodyNeeds { always, alternatives: Vec::new() };
+            }
+        }
+        if let Some((first, others)) = alternatives.split_first() {
+            let is_common = |name: &&String| others.iter().all(|names| names.contains(*name));
+            let common: Vec<String> =
+                first.iter().filter(is_common).filter(|name| !always.contains(*name)).cloned().collect();
+            always.extend(common);
+        }
+        alternatives.iter_mut().for_each(|names| names.retain(|name| !always.contains(name)));
+        if alternatives.len() > MAX_NAMED_ALTERNATIVES || alternatives.iter().any(Vec::is_empty) {
+            alternatives.clear();
+        }
+        BodyNeeds { always, alternatives }
+    }
+
+    fn needed_members(&self, flat: &FlatSchema<'d>) -> Vec<String> {
+        let needed = flat.required.iter().filter(|name| !self.is_omitted_member(flat, name));
+        needed.map(|name| (*name).to_owned()).collect()
     }
 
     fn is_omitted_member(&self, flat: &FlatSchema<'d>, name: &str) -> bool {

@@ -1,4 +1,6 @@
-//! Faults of a document as a whole: duplicate keys, unresolved references, missing parts.
+//! Faults of a document as a whole: duplicate keys, unresolved references, missing parts, invalid values.
+
+mod invalid_values;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
@@ -79,6 +81,13 @@ impl<'p> NodePath<'p> {
             (parent, Segment::File(file)) => parent.unwrap_or_else(|| FaultLocation::of(file)),
             (None, _) => FaultLocation::of(""),
         }
+    }
+
+    /// True for a location that may have keywords of schemas: within a schema, a parameter or a header.
+    fn has_keywords(&self) -> bool {
+        self.is_in_schema()
+            || matches!(self.segment, Segment::Name("parameters" | "headers"))
+            || self.parent.is_some_and(NodePath::has_keywords)
     }
 
     /// True for a location within a schema.
@@ -163,6 +172,7 @@ pub(super) fn find(
         files,
         known,
         faults: Vec::new(),
+        invalid: Vec::new(),
         unusable: HashSet::new(),
         missing: BTreeMap::new(),
     };
@@ -179,6 +189,7 @@ pub(super) fn find(
         incomplete.push(fault(&FaultLocation::of(files.name(file)).at(section), problem));
     }
     incomplete.extend(search.faults);
+    incomplete.extend(search.invalid);
     incomplete
 }
 
@@ -212,11 +223,13 @@ fn unfinished_text(file: &str, text: &str, root: &SpecNode<'_>) -> Option<Descri
     is_unfinished.then(|| fault(&location, problem.to_owned()))
 }
 
-/// Finds references that lead nowhere.
+/// Finds references that lead nowhere, and invalid values.
 struct ReferenceSearch<'s, 'd> {
     files: &'s SpecFiles<'d>,
     known: HashSet<&'s str>,
     faults: Vec<DescriptionFault>,
+    /// Invalid values.
+    invalid: Vec<DescriptionFault>,
     /// Unusable files that a fault refers to.
     unusable: HashSet<usize>,
     /// Missing sections of files, with the number of references to each.
@@ -230,6 +243,7 @@ impl<'d> ReferenceSearch<'_, 'd> {
             self.check(at, reference, path);
         }
         for (name, value) in at.members() {
+            self.check_value(name, value.node, path, is_map);
             let is_value = !is_map && (VALUES.contains(&name) || name.starts_with("x-"));
             if !is_value {
                 self.visit(value, &path.at(Segment::Name(name)), !is_map && MAPS.contains(&name));
@@ -237,6 +251,19 @@ impl<'d> ReferenceSearch<'_, 'd> {
         }
         for (index, item) in at.items().enumerate() {
             self.visit(item, &path.at(Segment::Index(index)), false);
+        }
+    }
+
+    fn check_value(&mut self, name: &str, value: &SpecNode<'d>, path: &NodePath<'_>, is_map: bool) {
+        let problem = match (is_map, path.segment) {
+            (true, Segment::Name(map)) => invalid_values::problem_of_member(map, name, value),
+            (true, _) => None,
+            (false, _) => invalid_values::problem_of_keyword(name, value).filter(|_| path.has_keywords()),
+        };
+        let Some(problem) = problem else { return };
+        let path = path.at(Segment::Name(name));
+        if !self.known.contains(&*path.location().to_string()) {
+            push(&mut self.invalid, &path, problem);
         }
     }
 

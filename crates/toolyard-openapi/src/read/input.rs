@@ -27,11 +27,43 @@ pub(super) struct ArgumentSchema {
     required_together: Vec<String>,
     /// Arguments of an optional body.
     body_arguments: Vec<String>,
-    /// The argument of an optional body, with the members that the body needs.
-    pub(super) body_needs: Option<(String, Vec<String>)>,
+    /// The argument of an optional body, with the members that it needs.
+    pub(super) body_needs: Option<(String, BodyNeeds)>,
     /// Schema of additional arguments; `false` forbids them.
     pub(super) others: Option<Value>,
     pub(super) root: RootSchema,
+}
+
+/// The members that an optional body needs.
+#[derive(Default)]
+pub(super) struct BodyNeeds {
+    /// Members that it always needs.
+    pub(super) always: Vec<String>,
+    /// Further members, of which it needs all of one of these lists; empty if it needs no others.
+    pub(super) alternatives: Vec<Vec<String>>,
+}
+
+impl BodyNeeds {
+    fn note(&self, argument: &str) -> Option<String> {
+        let alternatives: Vec<_> = self.alternatives.iter().map(|names| listed(names)).collect();
+        let needed = match (&*self.always, &*alternatives) {
+            ([], []) => return None,
+            ([], all) => format!("one of: {}", all.join("; ")),
+            (always, []) => format!("the members {}", listed(always)),
+            (always, all) => format!("the members {}, and one of: {}", listed(always), all.join("; ")),
+        };
+        Some(format!("\n\n`{argument}` needs {needed}."))
+    }
+}
+
+/// Returns names as text.
+fn listed(names: &[String]) -> String {
+    let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
+    match names.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, others)) => format!("{} and {last}", others.join(", ")),
+        None => String::new(),
+    }
 }
 
 impl ArgumentSchema {
@@ -61,20 +93,10 @@ impl ArgumentSchema {
     /// Returns a note about the members that an optional body needs: the documents of many operations forget that their
     /// body is required.
     pub(super) fn body_note(&self) -> Option<String> {
-        let list = |names: &[String]| {
-            let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
-            match names.split_last() {
-                Some((last, [])) => last.clone(),
-                Some((last, others)) => format!("{} and {last}", others.join(", ")),
-                None => String::new(),
-            }
-        };
         match &self.body_needs {
-            Some((argument, names)) if !names.is_empty() => {
-                Some(format!("\n\n`{argument}` needs the members {}.", list(names)))
-            }
+            Some((argument, needs)) => needs.note(argument),
             _ if self.required_together.is_empty() => None,
-            _ => Some(format!("\n\nThe body needs {}.", list(&self.required_together))),
+            _ => Some(format!("\n\nThe body needs {}.", listed(&self.required_together))),
         }
     }
 

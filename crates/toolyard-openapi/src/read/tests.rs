@@ -421,4 +421,16 @@ fn required_members_of_an_optional_body_are_described() {
     let whole = "{oneOf: [{type: object}], required: [a, b, c], properties: {a: {}}}";
     assert_eq!(body(&json(whole)), "Create\n\n`body` needs the members `a`, `b` and `c`.");
     assert_eq!(body(&json(schema).replacen('{', "{required: true, ", 1)), "Create");
+    let alternatives = |branches: &[&str]| {
+        let branch = |names: &&str| format!("{{required: [{names}], properties: {{r: {{readOnly: true}}}}}}");
+        let branches: Vec<_> = branches.iter().map(branch).collect();
+        let body = body(&json(&format!("{{oneOf: [{}]}}", branches.join(", "))));
+        body.strip_prefix("Create").unwrap().trim_start().to_owned()
+    };
+    assert_eq!(alternatives(&["p, r", "q, s"]), "`body` needs one of: `p`; `q` and `s`.");
+    assert_eq!(alternatives(&["a, p", "q, a"]), "`body` needs the members `a`, and one of: `p`; `q`.");
+    assert_eq!(alternatives(&["a, p", "a"]), "`body` needs the members `a`.");
+    assert_eq!(alternatives(&["p", ""]), "");
+    assert_eq!(alternatives(&["p", "q", "p"]), "`body` needs one of: `p`; `q`.");
+    assert_eq!(alternatives(&["a, p", "a, q", "a, s", "a, t", "a, u"]), "`body` needs the members `a`.");
 }

@@ -10,20 +10,20 @@ use super::{FlatSchema, SchemaDirection, SchemaRegistry, SchemaWriter, flatten};
 use crate::resolve::NodeRef;
 
 /// Maximum depth at which two branches are compared.
-const MAX_COMPARED_DEPTH: usize = 8;
+pub(super) const MAX_COMPARED_DEPTH: usize = 8;
 
 /// Maximum number of branches that are compared with one another.
 const MAX_COMPARED_BRANCHES: usize = 128;
 
 /// A branch, and the values of a discriminator that select it.
-struct Branch<'d> {
-    at: NodeRef<'d>,
-    constraint: Option<BranchConstraint<'d>>,
+pub(super) struct Branch<'d> {
+    pub(super) at: NodeRef<'d>,
+    pub(super) constraint: Option<BranchConstraint<'d>>,
 }
 
 /// The difference between two schemas that is ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ignored {
+pub(super) enum Ignored {
     Annotations,
     /// Validators treat `format` as an annotation (JSON Schema 2020-12 Validation, section 7.2.1).
     Formats,
@@ -57,8 +57,8 @@ impl<'d> SchemaWriter<'_, 'd> {
 }
 
 impl<'d> SchemaRegistry<'d> {
-    /// Removes each branch that accepts the same values as an earlier one. Returns true if a value may still match
-    /// several of the others, as they have lost members or differ in formats only.
+    /// Removes each branch that accepts the same values as an earlier one. Returns true if values may still match
+    /// several of the others: some have lost members, differ in formats only, or are covered by another one.
     fn merge_alike(&self, branches: &mut Vec<Branch<'d>>) -> bool {
         if branches.len() > MAX_COMPARED_BRANCHES {
             return false;
@@ -77,7 +77,7 @@ impl<'d> SchemaRegistry<'d> {
             distinct.push(branch);
         }
         *branches = distinct;
-        is_any
+        is_any || self.has_covered_branch(branches)
     }
 
     fn has_lost_members(&self, at: NodeRef<'d>) -> bool {
@@ -156,7 +156,7 @@ impl<'d> SchemaRegistry<'d> {
 }
 
 /// True for a keyword that rejects no value.
-fn is_annotation(name: &str, ignored: Ignored) -> bool {
+pub(super) fn is_annotation(name: &str, ignored: Ignored) -> bool {
     match name {
         "title" | "description" | "example" | "examples" | "default" | "externalDocs" | "xml"
         | "deprecated" | "readOnly" | "writeOnly" | "discriminator" | "$comment" => true,

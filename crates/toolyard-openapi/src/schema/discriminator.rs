@@ -15,8 +15,8 @@ const MAX_VALUES: usize = 1000;
 /// The values of the discriminating member that select a branch.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct BranchConstraint<'d> {
-    property: &'d str,
-    values: Vec<Value>,
+    pub(super) property: &'d str,
+    pub(super) values: Vec<Value>,
 }
 
 impl<'d> BranchConstraint<'d> {
@@ -68,7 +68,7 @@ impl<'d> SchemaRegistry<'d> {
 }
 
 /// Returns the values that a schema allows for a member, from its enumerations and nested discriminators. `None`: any.
-fn own_values<'d>(
+pub(super) fn own_values<'d>(
     schemas: &SchemaRegistry<'d>,
     schema: NodeRef<'d>,
     property: &str,

@@ -52,7 +52,7 @@ impl<'d> SchemaWriter<'_, 'd> {
                 return Some(self.alternatives(name, at, flat));
             }
             ("additionalProperties", SpecNode::Object(_)) => self.schema(at, false),
-            ("patternProperties", SpecNode::Object(_)) => self.each(at),
+            ("patternProperties", SpecNode::Object(_)) => self.each_pattern(at),
             _ => return None,
         };
         Some((name, value))
@@ -121,6 +121,14 @@ impl<'d> SchemaWriter<'_, 'd> {
         Value::Object(at.members().map(|(name, at)| (name.to_owned(), self.schema(at, false))).collect())
     }
 
+    /// Writes the schemas of patterns, without invalid patterns.
+    fn each_pattern(&mut self, at: NodeRef<'d>) -> Value {
+        let each = at.members().filter_map(|(text, at)| {
+            Some((pattern::to_ecmascript(text)?.into_owned(), self.schema(at, false)))
+        });
+        Value::Object(each.collect())
+    }
+
     /// Writes the properties, and the list of required ones.
     fn properties(&mut self, flat: &FlatSchema<'d>, required: bool, out: &mut Map<String, Value>) {
         let names = self.schemas.required_names(flat);
@@ -179,7 +187,7 @@ pub(super) fn or_null(schema: &mut Value) {
 }
 
 /// Converts types to those of JSON Schema; documents contain many other names. `None`: any type.
-fn types(node: &SpecNode<'_>) -> Option<Value> {
+pub(crate) fn types(node: &SpecNode<'_>) -> Option<Value> {
     let json_type = |node: &SpecNode<'_>| {
         Some(match node.as_str()?.to_ascii_lowercase().as_str() {
             "string" | "file" | "date" | "datetime" | "date-time" | "uuid" => "string",
@@ -220,7 +228,7 @@ fn range_keyword<'k>(name: &'k str, node: &SpecNode<'_>, flat: &FlatSchema<'_>) 
 }
 
 /// Converts a count.
-fn count(node: &SpecNode<'_>) -> Option<Value> {
+pub(crate) fn count(node: &SpecNode<'_>) -> Option<Value> {
     let SpecNode::Number(number) = node else { return None };
     let whole = number.as_f64().filter(|number| number.fract() == 0.0 && (0.0..9e15).contains(number));
     number.as_u64().or(whole.map(|number| number as u64)).map(Value::from)

@@ -2,12 +2,38 @@
 
 use std::borrow::Cow;
 
+use jsonschema_regex::is_valid_ecma_regex;
+
+/// Maximum length of a pattern that is checked, in bytes. Names of groups are compared with one another.
+const MAX_CHECKED_BYTES: usize = 4096;
+
 /// Converts a pattern in a notation that would match nothing as ECMAScript: a literal of JavaScript or PHP with its
-/// slashes, or anchors of Ruby and Python. Returns `None` if its options cannot be expressed.
-pub(super) fn to_ecmascript(pattern: &str) -> Option<Cow<'_, str>> {
-    let Some((inside, options)) = literal(pattern) else { return Some(with_anchors(pattern)) };
+/// slashes, or anchors of Ruby and Python. Returns `None` if it is invalid, or its options cannot be expressed.
+pub(crate) fn to_ecmascript(pattern: &str) -> Option<Cow<'_, str>> {
+    let (inside, options) = literal(pattern).unwrap_or((pattern, ""));
     // `u` is how validators read patterns anyway; `g` is no property of a match.
-    options.bytes().all(|option| b"gu".contains(&option)).then(|| with_anchors(inside))
+    let is_expressible = options.bytes().all(|option| b"gu".contains(&option));
+    let converted = is_expressible.then(|| with_anchors(inside))?;
+    (converted.len() > MAX_CHECKED_BYTES || is_valid_ecma_regex(&without_letter_escapes(&converted)))
+        .then_some(converted)
+}
+
+/// Removes the backslash of letters that it does not change. Validators differ in whether they accept it.
+fn without_letter_escapes(pattern: &str) -> String {
+    let mut text = String::with_capacity(pattern.len());
+    let mut characters = pattern.chars();
+    while let Some(character) = characters.next() {
+        match (character, characters.clone().next()) {
+            ('\\', Some(escaped)) => {
+                characters.next();
+                let is_plain = escaped.is_ascii_alphabetic() && !"dDwWsSbBnrtfvcxukpP".contains(escaped);
+                text.extend((!is_plain).then_some(character));
+                text.push(escaped);
+            }
+            _ => text.push(character),
+        }
+    }
+    text
 }
 
 /// Splits a literal `/^...$/options`. Nothing else can be meant: no text matches a slash before its beginning.

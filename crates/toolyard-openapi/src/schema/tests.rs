@@ -79,6 +79,9 @@ fn patterns_of_other_notations_become_ecmascript() {
     check(r"/^a\/b$/u", Some(r"^a\/b$"));
     // A schema cannot ignore case.
     check("/^[a-z]+$/i", None);
+    check("(", None);
+    check("[a", None);
+    old("root: {patternProperties: {'[': {}, '^a': {}}}", r#"{"patternProperties":{"^a":{}}}"#);
 }
 
 #[test]
@@ -160,7 +163,8 @@ fn discriminator_respects_enumerations() {
         let files = SpecFiles::new(&files);
         let mut schemas = SchemaRegistry::new(&files, SchemaDialect::Old, SchemaDirection::Request);
         let value = schemas.write(files.root().get("root").unwrap(), true, &mut RootSchema::default());
-        let branches = [0, 1].map(|branch| value["oneOf"][branch]["properties"]["kind"].to_string());
+        let all = value.get("oneOf").or(value.get("anyOf")).unwrap();
+        let branches = [0, 1].map(|branch| all[branch]["properties"]["kind"].to_string());
         assert_eq!(branches, expected, "{document}");
     };
     let (none, dog) = ("null", r#"{"const":"Dog"}"#);
@@ -202,6 +206,56 @@ fn alternatives_that_readonly_distinguishes_are_merged() {
         &format!("root: {{oneOf: [{}, {{type: string}}]}}", nested("")),
         r#"{"oneOf":[{"items":{"properties":{"p":{},"q":{}}}},{"type":"string"}]}"#,
     );
+}
+
+#[test]
+fn branches_that_cover_others_are_any_of() {
+    let check = |branches: &str, keyword: &str| {
+        let document = format!(
+            "root: {{oneOf: [{branches}], discriminator: {{propertyName: kind}}}}\n\
+             kinds: {{type: string, enum: [CAT, DOG]}}\n\
+             Base: {{type: object, required: [kind], properties: {{kind: {{$ref: '#/kinds'}}}}}}\n\
+             Cat: {{allOf: [{{$ref: '#/Base'}}, {{properties: {{m: {{}}}}}}]}}\n\
+             Dog: {{allOf: [{{$ref: '#/Base'}}, {{properties: {{w: {{}}}}}}]}}\n\
+             Cow: {{allOf: [{{$ref: '#/Base'}}, {{properties: {{kind: {{enum: [DOG]}}}}}}]}}\n\
+             Open: {{properties: {{kind: {{$ref: '#/kinds'}}}}}}\n"
+        );
+        let files = [("/openapi.yaml", SpecNode::parse(&document).unwrap())];
+        let files = SpecFiles::new(&files);
+        let mut schemas = SchemaRegistry::new(&files, SchemaDialect::New, SchemaDirection::Request);
+        let value = schemas.write(files.root().get("root").unwrap(), true, &mut RootSchema::default());
+        let found: Vec<_> = ["oneOf", "anyOf"].into_iter().filter(|word| value[*word].is_array()).collect();
+        assert_eq!(found, [keyword], "{branches}: {value}");
+    };
+    let any = |branches: &str| check(branches, "anyOf");
+    let one = |branches: &str| check(branches, "oneOf");
+    any("{$ref: '#/Cat'}, {$ref: '#/Dog'}");
+    any("{$ref: '#/Cat'}, {$ref: '#/Cow'}");
+    any("{$ref: '#/Open'}, {$ref: '#/Cat'}");
+    any("{properties: {a: {}}}, {properties: {b: {}}}");
+    any("{required: [a]}, {required: [a, b]}");
+    any("{properties: {a: {type: integer}}}, {properties: {a: {type: number}}}");
+    any("{type: integer}, {type: number}");
+    any("{type: string}, {enum: [a], type: string}");
+    any("{enum: [a]}, {enum: [a, b]}");
+    any("{type: array, items: {type: integer}}, {type: array, items: {type: number}}");
+    any("{type: string}, {}");
+    any("{type: string}, {anyOf: [{type: string}, {type: integer}]}");
+    any("{properties: {a: {}}}, {properties: {a: {}, b: {}}, additionalProperties: false}");
+    one("{properties: {a: {}}, required: [a]}, {properties: {b: {}}, required: [b]}");
+    one("{properties: {a: {}, b: {}}, required: [a]}, {properties: {a: {}, b: {}}, required: [b]}");
+    one("{properties: {a: {const: x}}}, {properties: {a: {const: y}}}");
+    one("{properties: {a: {enum: [x, y]}}}, {properties: {a: {enum: [y, z]}}}");
+    one("{properties: {a: {type: string}}}, {properties: {a: {type: object}}}");
+    one("{properties: {a: {properties: {b: {const: x}}}}}, {properties: {a: {properties: {b: {const: y}}}}}");
+    one("{type: object}, {type: array}, {type: 'null'}");
+    one("{items: {properties: {a: {}}}}, {type: string}");
+    one("{type: string, pattern: ^a}, {type: string, pattern: ^b}");
+    one(
+        "{properties: {a: {}}, additionalProperties: false}, {properties: {b: {}}, additionalProperties: false}",
+    );
+    one("{$ref: '#/Cat', required: [m]}, {$ref: '#/Cat', required: [w]}");
+    one("{type: string}, false");
 }
 
 /// Services such as PagerDuty's refer to their objects in this way.

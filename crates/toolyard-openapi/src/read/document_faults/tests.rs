@@ -92,6 +92,48 @@ components:
 }
 
 #[test]
+fn invalid_values_are_faults() {
+    let document = r#"
+openapi: 3.0.0
+paths:
+  /a:
+    post:
+      requestBody:
+        content: {application/json: {schema: {properties: {q: {type: obj}, type: {type: string}, e: {enum: []}, x: y}}}}
+      responses:
+        "200":
+          descr
+        x-a: b
+components:
+  securitySchemes: {s: {type: http, scheme: bearer}}
+  parameters: {p: {name: p, in: query, schema: {type: int64, pattern: '^a$', minLength: 0, enum: [a]}}}
+  schemas:
+    A: {properties: {p: {pattern: '('}, t: {type: [string, no]}, pattern: {type: string}}, minLength: -1, example: {type: obj}}
+    B: {pattern: '/^a$/i', maxItems: x, patternProperties: {'[': {type: string}}}
+"#;
+    assert_snapshot!(faults(&[("a.yaml", document)]).join("\n"), @r#"
+    a.yaml#/paths/~1a/post/requestBody/content/application~1json/schema/properties/q/type unknown type `obj`: any value is accepted
+    a.yaml#/paths/~1a/post/requestBody/content/application~1json/schema/properties/e/enum no list of values: it is ignored
+    a.yaml#/paths/~1a/post/requestBody/content/application~1json/schema/properties/x not an object: any value is accepted
+    a.yaml#/paths/~1a/post/responses/200 not an object: it is ignored
+    a.yaml#/components/schemas/A/properties/p/pattern `(` is no regular expression of ECMAScript: it is ignored
+    a.yaml#/components/schemas/A/properties/t/type unknown type `["string","no"]`: any value is accepted
+    a.yaml#/components/schemas/A/minLength `-1` is no number of items or characters: it is ignored
+    a.yaml#/components/schemas/B/pattern `/^a$/i` is no regular expression of ECMAScript: it is ignored
+    a.yaml#/components/schemas/B/maxItems `x` is no number of items or characters: it is ignored
+    a.yaml#/components/schemas/B/patternProperties/[ no regular expression of ECMAScript: it is ignored
+    "#);
+    let old = "swagger: '2.0'\npaths: {}\nparameters: {p: {name: p, in: query, type: obj}}\n";
+    assert_eq!(
+        faults(&[("a.yaml", old)]),
+        ["a.yaml#/parameters/p/type unknown type `obj`: any value is accepted"]
+    );
+    let many = "{type: obj}, ".repeat(2000);
+    let many = format!("openapi: 3.0.0\npaths: {{}}\ncomponents: {{schemas: {{A: {{allOf: [{many}]}}}}}}");
+    assert_eq!(faults(&[("a.yaml", &many)]).len(), 1001);
+}
+
+#[test]
 fn html_is_refused_by_name() {
     let refused = |text: &str| {
         read(&DescriptionSources::new("a.yaml", text), &ReadOptions::default()).unwrap_err().to_string()
