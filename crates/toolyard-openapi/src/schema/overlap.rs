@@ -25,35 +25,44 @@ struct SchemaConstraints<'d> {
     keywords: Vec<(&'d str, NodeRef<'d>)>,
 }
 
+/// A branch with all that distinguishes it from others.
+struct ComparedBranch<'b, 'd> {
+    branch: &'b Branch<'d>,
+    /// The values of the discriminating member that it allows. `None`: any.
+    selecting: Option<Vec<Value>>,
+    all: SchemaConstraints<'d>,
+}
+
 impl<'d> SchemaRegistry<'d> {
     /// True if all values of one branch that have only the members it describes match another branch as well. False
     /// also if the budget of comparisons is used up.
     pub(super) fn has_covered_branch(&self, branches: &[Branch<'d>]) -> bool {
-        let all: Vec<_> =
-            branches.iter().filter_map(|branch| Some((branch, self.constraints(branch.at)?))).collect();
-        let is_covered = |(index, (branch, one)): (usize, &(&Branch<'d>, SchemaConstraints<'d>))| {
-            all.iter().enumerate().filter(|(other, _)| *other != index).any(|(_, (other_branch, other))| {
-                branch.requires_all(one, other_branch, other)
-                    && self.is_selected_by(branch, other_branch)
-                    && self.comparisons.step()
-                    && self.implies(branch.at, one, other, MAX_COMPARED_DEPTH)
+        let property = branches.iter().find_map(|it| it.constraint.as_ref()).map(|it| it.property);
+        let compared = |branch| {
+            Some(ComparedBranch {
+                branch,
+                selecting: property.and_then(|property| self.selecting(branch, property)),
+                all: self.constraints(branch.at)?,
             })
         };
-        all.iter().enumerate().any(is_covered)
+        let compared: Vec<ComparedBranch<'_, 'd>> = branches.iter().filter_map(compared).collect();
+        let covers = |one: &ComparedBranch<'_, 'd>, other: &ComparedBranch<'_, 'd>| {
+            one.requires_all(other)
+                && one.is_selected_by(other)
+                && self.comparisons.step()
+                && self.implies(one.branch.at, &one.all, &other.all, MAX_COMPARED_DEPTH)
+        };
+        compared.iter().enumerate().any(|(index, one)| {
+            let mut others = compared.iter().enumerate().filter(|(other, _)| *other != index);
+            others.any(|(_, other)| covers(one, other))
+        })
     }
 
-    /// True if the discriminators of both branches allow each value that selects `one`.
-    fn is_selected_by(&self, one: &Branch<'d>, other: &Branch<'d>) -> bool {
-        let are_allowed = |values: &[Value], allowed: &[Value]| values.iter().all(|it| allowed.contains(it));
-        match (&one.constraint, &other.constraint) {
-            (None, None) => true,
-            (Some(one), Some(other)) => {
-                one.property == other.property && are_allowed(&one.values, &other.values)
-            }
-            (Some(one), None) => own_values(self, other.at, one.property, MAX_COMPARED_DEPTH)
-                .is_none_or(|allowed| are_allowed(&one.values, &allowed)),
-            (None, Some(other)) => own_values(self, one.at, other.property, MAX_COMPARED_DEPTH)
-                .is_some_and(|own| are_allowed(&own, &other.values)),
+    /// Returns the values of the discriminating member that a branch allows. `None`: any.
+    fn selecting(&self, branch: &Branch<'d>, property: &str) -> Option<Vec<Value>> {
+        match &branch.constraint {
+            Some(constraint) => Some(constraint.values.clone()),
+            None => own_values(self, branch.at, property, MAX_COMPARED_DEPTH),
         }
     }
 
@@ -170,17 +179,26 @@ impl<'d> SchemaRegistry<'d> {
     }
 }
 
-impl<'d> Branch<'d> {
+impl<'d> ComparedBranch<'_, 'd> {
+    /// The discriminating member, which a branch with an implicit value requires.
+    fn selected_member(&self) -> Option<&'d str> {
+        self.branch.constraint.as_ref().map(|constraint| constraint.property)
+    }
+
     /// True if this branch requires all members that another one requires.
-    fn requires_all(
-        &self,
-        one: &SchemaConstraints<'d>,
-        other: &Self,
-        others: &SchemaConstraints<'d>,
-    ) -> bool {
-        let selecting = |branch: &Self| branch.constraint.as_ref().map(|constraint| constraint.property);
-        let mut needed = others.required.iter().copied().chain(selecting(other));
-        needed.all(|name| one.required.contains(name) || selecting(self) == Some(name))
+    fn requires_all(&self, other: &Self) -> bool {
+        let mut needed = other.all.required.iter().copied().chain(other.selected_member());
+        needed.all(|name| self.all.required.contains(name) || self.selected_member() == Some(name))
+    }
+
+    /// True if the other branch allows each value that selects this one.
+    fn is_selected_by(&self, other: &Self) -> bool {
+        if self.branch.constraint.is_none() && other.branch.constraint.is_none() {
+            return true;
+        }
+        let Some(allowed) = &other.selecting else { return true };
+        let own = self.selecting.as_ref();
+        own.is_some_and(|own| own.iter().all(|value| allowed.contains(value)))
     }
 }
 
