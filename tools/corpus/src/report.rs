@@ -13,10 +13,9 @@ const MAX_FINDINGS: usize = 40;
 const MAX_BROKEN_EXAMPLES: usize = 8;
 
 /// Causes of known exceptions, which are in the documents: a part of a document's name, of a reason, and the cause.
-const CAUSES: [(&str, &str, &str); 5] = [
+const CAUSES: [(&str, &str, &str); 4] = [
     ("malicious", "unsatisfiable", "the path is an attack on generators of code"),
     ("peertube", "unsatisfiable", "the body is a list, but a multipart form has named parts only"),
-    ("mailscript", "unsatisfiable", "what fits one alternative fits the other one as well"),
     ("Xero", "the body is no object", "the schema has properties and no type, and its example is a list"),
     ("", "has the name of a parameter", "an undeclared member cannot have an argument of this name"),
 ];
