@@ -169,7 +169,10 @@ pub struct FrontendOptions {
 
 /// Returns the instructions for the model of a caller.
 #[derive(Clone)]
-pub struct InstructionSource(pub Arc<dyn Fn(&Caller) -> Option<String> + Send + Sync>);
+pub struct InstructionSource(pub Arc<InstructionFunction>);
+
+/// Returns the instructions for a caller; `None` if there are none.
+pub type InstructionFunction = dyn Fn(&Caller) -> Option<String> + Send + Sync;
 
 impl fmt::Debug for InstructionSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -210,6 +210,7 @@ fn outline_matches_the_documentation() {
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "the table has a case for each kind of result")]
 async fn results_of_each_kind() {
     let long = "# One\nfirst words of it\n## Two | b\nsecond words of it";
     let image: Value = json!({"type": "image", "data": "AAAA", "mimeType": "image/png"});

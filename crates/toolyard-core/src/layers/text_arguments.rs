@@ -89,8 +89,7 @@ mod tests {
         let gateway = Gateway::new(watch::channel(registry).1, vec![Box::new(TextArguments)]);
         let call = Call::tool("t", Json::parse(arguments.to_owned()).expect("JSON"));
         gateway.invoke(call).now_or_never().expect("an answer").expect("a result");
-        let received = received.lock().expect("no panic").clone();
-        received
+        received.lock().expect("no panic").clone()
     }
 
     #[test]
