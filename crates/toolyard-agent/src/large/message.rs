@@ -87,7 +87,7 @@ impl StoredText {
     }
 
     /// Returns the message that the model reads instead of the text. It has as many rows as fit `room` characters, or
-    /// [`MIN_CHARS`].
+    /// 1,200 if that is more.
     #[must_use]
     pub fn message(&self, room: usize) -> String {
         let Self { tool, pieces, index, .. } = self;
