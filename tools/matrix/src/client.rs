@@ -163,7 +163,8 @@ impl MatrixClient {
         Ok(())
     }
 
-    async fn has_tool(&mut self, name: &str) -> anyhow::Result<bool> {
+    /// Returns `true` if a tool is listed.
+    pub(crate) async fn has_tool(&mut self, name: &str) -> anyhow::Result<bool> {
         let mut params = json!({});
         loop {
             let page = self.request("tools/list", params).await?;

@@ -92,8 +92,19 @@ pub(super) async fn cancel(
     Ok(())
 }
 
-/// A tool asks its client for input, and returns the answer.
-pub(super) async fn question(client: &mut MatrixClient, step: &ToolStep, method: &str) -> anyhow::Result<()> {
+/// A tool asks its client for input, and returns the answer. Some servers list such a tool only to a client that can be
+/// asked: then it is listed some time after the first call of the client, with a notification.
+pub(super) async fn question(
+    client: &mut MatrixClient,
+    script: &FeatureScript,
+    step: &ToolStep,
+    method: &str,
+) -> anyhow::Result<()> {
+    if !client.has_tool(step.tool).await? {
+        call(client, &script.call).await?;
+        client.await_tool(step.tool).await?;
+        client.clear_received();
+    }
     call(client, step).await.with_context(|| format!("server requests {:?}", client.server_requests))?;
     let others: Vec<_> = client
         .server_requests
