@@ -214,7 +214,12 @@ impl UpstreamConnection {
             .with("capabilities", self.server_requests.declared().to_json())
             .with("clientInfo", self.info.clone());
         self.revision = ProtocolRevision::LATEST_LEGACY;
-        let request = self.build_request(method::INITIALIZE, |_, _| params);
+        let mut request = self.build_request(method::INITIALIZE, |_, _| params);
+        if rule == EraRule::Only(ProtocolEra::Legacy) {
+            // A server that speaks the modern era too may expect the header in every request (2026-07-28,
+            // basic/transports/streamable-http, standard headers).
+            request.headers.insert(headers::METHOD, HeaderValue::from_static(method::INITIALIZE));
+        }
         let (answer, head) = match &self.transport {
             ClientTransport::Http(http) => http.request(request, &no_client()).await?,
             ClientTransport::Sse(sse) => (sse.request(request, &no_client()).await?, HeaderMap::new()),
