@@ -58,6 +58,12 @@ pub fn memory(pid: u32) -> ProcessMemory {
     memory_of(&process_tree(pid))
 }
 
+/// Reads the memory of a process without the pages of files, in KiB: how much of its program is resident depends on what
+/// it has run.
+pub fn anonymous_memory(pid: u32) -> u64 {
+    kibibytes(&read(&format!("/proc/{pid}/status")), "RssAnon:")
+}
+
 /// Reads the memory of these processes.
 pub fn memory_of(pids: &[u32]) -> ProcessMemory {
     let statuses: Vec<String> = pids.iter().map(|pid| read(&format!("/proc/{pid}/status"))).collect();

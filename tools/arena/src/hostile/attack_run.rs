@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use rustix::process::{Signal, kill_process};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
-use xtask_support::measure::{cpu_time_of, memory_of};
+use xtask_support::measure::{anonymous_memory, cpu_time_of, memory_of};
 use xtask_support::process::pid_of;
 
 use super::attacks::{AttackTarget, HostileClients};
 use super::good_client::{GoodClient, GoodClientTally};
-use super::report::IDLE_MEMORY_LIMIT;
+use super::report::RELEASED_MEMORY_LIMIT;
 use super::test_bed::AttackTestBed;
 use super::{AttackStrength, HostileAttack};
 
@@ -67,7 +67,7 @@ pub(super) async fn run_attack(
     let answers = good.finish().await?;
     let (completed, refused) = (hostile.completed(), hostile.refused());
     drop(hostile);
-    wait_for(RETURN_LIMIT, || memory_of(&[test_bed.pid()]).resident <= IDLE_MEMORY_LIMIT).await;
+    wait_for(RETURN_LIMIT, || anonymous_memory(test_bed.pid()) <= RELEASED_MEMORY_LIMIT).await;
     let pid = [test_bed.pid()];
     let (memory, cpu) = (memory_of(&pid), cpu_time_of(&pid));
     let peak = guard.peak().max(memory.peak);
@@ -77,7 +77,7 @@ pub(super) async fn run_attack(
         refused,
         answers,
         peak,
-        idle: memory.resident,
+        idle: anonymous_memory(test_bed.pid()),
         cpu,
         terminated: test_bed.terminate(),
     })
