@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use rustix::process::Signal;
 use tokio::time::timeout;
-use xtask_support::measure::{ProcessMemory, cpu_time_of, memory_of};
+use xtask_support::measure::{ProcessMemory, anonymous_memory, cpu_time_of};
 use xtask_support::process::START_LIMIT;
 
 use super::ArenaPlan;
@@ -76,8 +76,8 @@ pub(super) async fn run_fault(
         (good, occurrences, measure_recovery(&gateway, &mut callers, Instant::now()).await)
     };
     let faulty = callers.stop().await?;
-    let (pid, log_bytes) = ([gateway.pid()], test_bed.log_bytes());
-    let (memory, cpu) = (memory_of(&pid), cpu_time_of(&pid));
+    let (pid, log_bytes) = (gateway.pid(), test_bed.log_bytes());
+    let (memory, cpu) = (anonymous_memory(pid), cpu_time_of(&[pid]));
     let left_after_term = test_bed.terminate(gateway, Signal::TERM).context("SIGTERM")?;
     let left_after_kill = kill_while_faulty(&mut test_bed, fault).await?;
     Ok(FaultRow {

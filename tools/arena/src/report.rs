@@ -6,9 +6,9 @@ use std::time::Duration;
 use super::fault_run::{FaultRow, RECOVERY_LIMIT};
 use super::load::CallTally;
 
-/// Maximum memory of the gateway, in KiB. A message of a server has at most 2 MB in the arena, and several copies of
-/// it may exist at once.
-const MEMORY_LIMIT: u64 = 64 * 1024;
+/// Maximum memory of the gateway without the pages of files, in KiB. A message of a server has at most 2 MB in the arena,
+/// and several copies of it may exist at once.
+const MEMORY_LIMIT: u64 = 20 * 1024;
 
 const COLUMNS: [&str; 8] = [
     "fault, occurrences",

@@ -45,7 +45,7 @@ pub fn child_memory_shares(pid: u32, is_included: impl Fn(&str) -> bool) -> Vec<
 }
 
 /// Memory of a process and its descendants, in KiB.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessMemory {
     /// Resident memory.
     pub resident: u64,
@@ -55,20 +55,24 @@ pub struct ProcessMemory {
 
 /// Reads the memory of a process and its descendants. Shared pages count for each process.
 pub fn memory(pid: u32) -> ProcessMemory {
-    memory_of(&process_tree(pid))
-}
-
-/// Reads the memory of a process without the pages of files, in KiB: how much of its program is resident depends on what
-/// it has run.
-pub fn anonymous_memory(pid: u32) -> u64 {
-    kibibytes(&read(&format!("/proc/{pid}/status")), "RssAnon:")
-}
-
-/// Reads the memory of these processes.
-pub fn memory_of(pids: &[u32]) -> ProcessMemory {
+    let pids = process_tree(pid);
     let statuses: Vec<String> = pids.iter().map(|pid| read(&format!("/proc/{pid}/status"))).collect();
     let sum = |field| statuses.iter().map(|status| kibibytes(status, field)).sum();
     ProcessMemory { resident: sum("VmRSS:"), peak: sum("VmHWM:") }
+}
+
+/// Reads the memory of a process without the pages of files: how much of its program is resident depends on the code that
+/// has run. The peak is the peak of all pages without the pages of files that are resident now.
+pub fn anonymous_memory(pid: u32) -> ProcessMemory {
+    anonymous_of(&read(&format!("/proc/{pid}/status")))
+}
+
+fn anonymous_of(status: &str) -> ProcessMemory {
+    let files = kibibytes(status, "RssFile:") + kibibytes(status, "RssShmem:");
+    ProcessMemory {
+        resident: kibibytes(status, "RssAnon:"),
+        peak: kibibytes(status, "VmHWM:").saturating_sub(files),
+    }
 }
 
 /// The process and all its descendants, found through their parents, as not every kernel lists the children of a task.
@@ -144,5 +148,12 @@ mod tests {
     fn status_field_is_parsed_as_kibibytes() {
         assert_eq!(kibibytes("Name:\tx\nVmRSS:\t    1628 kB\n", "VmRSS:"), 1628);
         assert_eq!(kibibytes("Name:\tx\n", "VmRSS:"), 0);
+    }
+
+    #[test]
+    fn pages_of_files_are_not_anonymous_memory() {
+        let status =
+            "VmHWM:\t 900 kB\nVmRSS:\t 700 kB\nRssAnon:\t 300 kB\nRssFile:\t 390 kB\nRssShmem:\t 10 kB\n";
+        assert_eq!(super::anonymous_of(status), super::ProcessMemory { resident: 300, peak: 500 });
     }
 }

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use rustix::process::{Signal, kill_process};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
-use xtask_support::measure::{anonymous_memory, cpu_time_of, memory_of};
+use xtask_support::measure::{anonymous_memory, cpu_time_of};
 use xtask_support::process::pid_of;
 
 use super::attacks::{AttackTarget, HostileClients};
 use super::good_client::{GoodClient, GoodClientTally};
-use super::report::RELEASED_MEMORY_LIMIT;
+use super::report::IDLE_MEMORY_LIMIT;
 use super::test_bed::AttackTestBed;
 use super::{AttackStrength, HostileAttack};
 
@@ -67,9 +67,8 @@ pub(super) async fn run_attack(
     let answers = good.finish().await?;
     let (completed, refused) = (hostile.completed(), hostile.refused());
     drop(hostile);
-    wait_for(RETURN_LIMIT, || anonymous_memory(test_bed.pid()) <= RELEASED_MEMORY_LIMIT).await;
-    let pid = [test_bed.pid()];
-    let (memory, cpu) = (memory_of(&pid), cpu_time_of(&pid));
+    wait_for(RETURN_LIMIT, || anonymous_memory(test_bed.pid()).resident <= IDLE_MEMORY_LIMIT).await;
+    let (memory, cpu) = (anonymous_memory(test_bed.pid()), cpu_time_of(&[test_bed.pid()]));
     let peak = guard.peak().max(memory.peak);
     Ok(AttackRow {
         attack,
@@ -77,7 +76,7 @@ pub(super) async fn run_attack(
         refused,
         answers,
         peak,
-        idle: anonymous_memory(test_bed.pid()),
+        idle: memory.resident,
         cpu,
         terminated: test_bed.terminate(),
     })
@@ -102,7 +101,7 @@ impl MemoryGuard {
         let shared_peak = peak.clone();
         let task = tokio::spawn(async move {
             loop {
-                let resident = memory_of(&[pid]).resident;
+                let resident = anonymous_memory(pid).resident;
                 shared_peak.fetch_max(resident, Ordering::Relaxed);
                 if resident > KILL_LIMIT {
                     pid_of(pid).and_then(|pid| kill_process(pid, Signal::KILL).ok());
