@@ -15,6 +15,7 @@ mod corpus;
 mod dedicated_connections;
 mod eras;
 mod examples;
+mod fastmcp_results;
 mod faulty_servers;
 mod functions;
 mod keyless_memory;
