@@ -26,6 +26,7 @@ mod listener;
 mod lost_keys;
 mod management;
 mod manifest_edits;
+mod memory_owners;
 mod nesting;
 mod openapi;
 
