@@ -40,7 +40,7 @@ use crate::memory::session_handles::set_handle;
 use crate::memory::tools::NAMES;
 use crate::memory::{MemoryAccess, MemoryCaller, MemoryError, NewEntry, RoomPolicy, WorkingMemory};
 use content::{LargeContent, ResultLimit, WholePart};
-use message::StoredText;
+use message::{StoredText, VisibleKeys};
 use places::StoredChunks;
 pub use rules::MODEL_META;
 
@@ -246,9 +246,10 @@ impl ChunkingPlan {
         let result = access.result_namespace();
         let base = keys::new_base(&result.namespace, &self.tool);
         // The keys that the caller reads differ from the stored ones if they carry an id.
-        let visible_base = access.visible_base(&result, &base, options.ttl);
-        let pieces = message::pieces(&visible_base, chunks);
-        let outline = message::outline(&pieces, chunks);
+        let visible =
+            VisibleKeys { base: access.visible_base(&result, &base, options.ttl), has_id: result.is_new };
+        let pieces = message::pieces(&visible, chunks);
+        let outline = message::outline(&visible, &pieces, chunks);
         let index = keys::index_key(&base);
         let (category, ttl) = (Some(message::CATEGORY), Some(options.ttl));
         let stored_keys: Vec<_> = (0..chunks.len()).map(|number| keys::chunk_key(&base, number)).collect();
@@ -260,7 +261,7 @@ impl ChunkingPlan {
         let entries: Vec<_> =
             entries.chain([index_entry]).map(|entry| NewEntry { category, ttl, ..entry }).collect();
         memory.save_with(&access.address(), &result.namespace, &entries, room).await?;
-        let stored = StoredText::new(self.tool.clone(), text, pieces, keys::index_key(&visible_base));
+        let stored = StoredText::new(self.tool.clone(), text, pieces, &visible);
         Ok(KeptResult { stored, handle: access.handle_of(&result.namespace, memory.limits().longest_ttl) })
     }
 }

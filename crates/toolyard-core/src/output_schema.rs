@@ -94,6 +94,10 @@ pub(crate) fn extend_schema(schema: &Json) -> Option<Json> {
     if let Ok(members) = original.to_object() {
         if members.get_str("type").as_deref() == Some("object") {
             extended.set("type", Json::string("object"));
+            // The places of other references would have to be at the root as well.
+            if !references::has_root_references(schema) {
+                repeat_properties(&mut extended, &members);
+            }
         }
         mark_wrapped_result(&mut extended, &members);
     }
@@ -101,11 +105,29 @@ pub(crate) fn extend_schema(schema: &Json) -> Option<Json> {
     Some(extended.to_json())
 }
 
-/// Repeats FastMCP's mark of a wrapped result, and the schema of the result, where its clients look for them.
+/// Repeats the properties of a result beside those of a reference. FastMCP's clients make the members of their result
+/// object of the properties at the root. They are left out if they do not say which members there may be.
+fn repeat_properties(extended: &mut Object, original: &Object) {
+    let is_closed = |more: &Json| more.to_bool() == Some(false);
+    let has_more = !original.get("additionalProperties").is_none_or(is_closed)
+        || original.get("patternProperties").is_some()
+        || original.get("$id").is_some();
+    let properties = original.get("properties").and_then(|properties| properties.to_object().ok());
+    let Some(properties) = properties.filter(|all| !has_more && !all.is_empty()) else { return };
+    if properties.get(stored_result::MEMBER).is_none() {
+        let all = properties.with(stored_result::MEMBER, StoredResult::member_schema());
+        extended.set("properties", all.to_json());
+    }
+}
+
+/// Repeats FastMCP's mark of a wrapped result, and the schema of the result, where its clients look for them. They read
+/// a reference as `null`, because it has no member `result`.
 fn mark_wrapped_result(extended: &mut Object, original: &Object) {
     let properties = original.get("properties").and_then(|properties| properties.to_object().ok());
     let result = properties.and_then(|properties| properties.get(RESULT).cloned());
     if let (Some(mark), Some(result)) = (original.get(FASTMCP_WRAPS), result) {
+        let null = Object::new().with("type", Json::string("null")).to_json();
+        let result = Object::new().with("anyOf", Json::array([&result, &null])).to_json();
         extended.set("properties", Object::new().with(RESULT, result).to_json());
         extended.set(FASTMCP_WRAPS, mark.clone());
     }
@@ -211,7 +233,9 @@ mod tests {
     #[track_caller]
     fn check_extended(schema: &str, expected: Option<&str>) {
         let extended = extend_schema(&Json::parse(schema.to_owned()).unwrap());
-        let text = extended.map(|schema| schema.as_text().replace(STORED, "STORED"));
+        let member = StoredResult::member_schema();
+        let text = extended
+            .map(|schema| schema.as_text().replace(STORED, "STORED").replace(member.as_text(), "MEMBER"));
         assert_eq!(text.as_deref(), expected);
     }
 
@@ -220,13 +244,47 @@ mod tests {
         check_extended(
             r#"{"type":"object","properties":{"a":{"maximum":1.10}},"required":["a"],"additionalProperties":false}"#,
             Some(
-                r#"{"type":"object","anyOf":[{"type":"object","properties":{"a":{"maximum":1.10}},"required":["a"],"additionalProperties":false},STORED]}"#,
+                r#"{"type":"object","properties":{"a":{"maximum":1.10},"storedResult":MEMBER},"anyOf":[{"type":"object","properties":{"a":{"maximum":1.10}},"required":["a"],"additionalProperties":false},STORED]}"#,
             ),
         );
         check_extended(r#"{"type":"array"}"#, Some(r#"{"anyOf":[{"type":"array"},STORED]}"#));
         check_extended("true", Some(r#"{"anyOf":[true,STORED]}"#));
         check_extended("7", None);
         check_extended("null", None);
+    }
+
+    /// FastMCP's clients make the members of a result of the properties at the root.
+    #[test]
+    fn properties_are_repeated_where_they_are_all() {
+        let repeated = |rest: &str| {
+            let schema = format!(r#"{{"type":"object","properties":{{"a":{{}}}}{rest}}}"#);
+            let extended = extend_schema(&Json::parse(schema).unwrap()).unwrap();
+            extended.to_value()["properties"]["storedResult"].is_object()
+        };
+        for rest in
+            ["", r#","additionalProperties":false"#, r#","required":["a"],"title":"A","$defs":{"b":{}}"#]
+        {
+            assert!(repeated(rest), "{rest}");
+        }
+        for rest in [
+            r#","additionalProperties":true"#,
+            r#","additionalProperties":{"type":"string"}"#,
+            r#","patternProperties":{"^b":{}}"#,
+            r#","$id":"urn:example:a""#,
+            r##","$defs":{"b":{"$ref":"#"}}"##,
+        ] {
+            assert!(!repeated(rest), "{rest}");
+        }
+        check_extended(
+            r#"{"type":"object","properties":{"storedResult":{"type":"string"}}}"#,
+            Some(
+                r#"{"type":"object","anyOf":[{"type":"object","properties":{"storedResult":{"type":"string"}}},STORED]}"#,
+            ),
+        );
+        check_extended(
+            r#"{"type":"object"}"#,
+            Some(r#"{"type":"object","anyOf":[{"type":"object"},STORED]}"#),
+        );
     }
 
     #[test]
@@ -247,7 +305,7 @@ mod tests {
         check_extended(
             r#"{"type":"object","properties":{"result":{"type":"string"}},"required":["result"],"x-fastmcp-wrap-result":true}"#,
             Some(
-                r#"{"type":"object","properties":{"result":{"type":"string"}},"x-fastmcp-wrap-result":true,"anyOf":[{"type":"object","properties":{"result":{"type":"string"}},"required":["result"],"x-fastmcp-wrap-result":true},STORED]}"#,
+                r#"{"type":"object","properties":{"result":{"anyOf":[{"type":"string"},{"type":"null"}]}},"x-fastmcp-wrap-result":true,"anyOf":[{"type":"object","properties":{"result":{"type":"string"}},"required":["result"],"x-fastmcp-wrap-result":true},STORED]}"#,
             ),
         );
     }

@@ -89,6 +89,17 @@ impl PostgresServer {
         process.wait().unwrap();
     }
 
+    /// Runs an SQL statement, which has to change something.
+    pub fn execute(&self, statement: &str) {
+        let mut psql = unprivileged(&program("psql"));
+        psql.args(["--no-psqlrc", "--username=toolyard", "--dbname=postgres", "--host"])
+            .arg(self.folder.path());
+        let done = psql.args(["--command", statement]).stdout(Stdio::piped()).output().unwrap();
+        let tag = String::from_utf8_lossy(&done.stdout);
+        let changes = tag.split_whitespace().last().and_then(|count| count.parse::<u64>().ok());
+        assert!(changes.is_some_and(|changes| changes > 0), "{tag}{}", String::from_utf8_lossy(&done.stderr));
+    }
+
     /// Returns the folder of the server.
     pub fn folder(&self) -> &Path {
         self.folder.path()

@@ -19,8 +19,18 @@ pub(super) const NO_READER: &str =
 /// Maximum number of rows in the table. The outline has all chunks.
 const MAX_ROWS: usize = 200;
 
+/// Beginning of the table, after an empty line.
+const TABLE_HEAD: &str =
+    "\n| # | Heading | Key |\n|---|---------|--------------------------------------------------|\n";
+
 /// Length of the message at which rows are left out, in characters, even if there is less room.
 const MIN_CHARS: usize = 1200;
+
+/// Number of chunks up to which all keys are whole, even if an id makes them long.
+const MAX_LONG_KEYS: usize = 3;
+
+/// Stands for the common beginning of keys. No key begins like this.
+pub(crate) const ABBREVIATION: &str = "…";
 
 /// Characters of the lines after the table.
 const LINES_AFTER_TABLE: usize = 250;
@@ -34,13 +44,39 @@ pub(super) const STRUCTURE_IS_WHOLE: &str =
 pub struct StoredPiece {
     /// Heading of the chunk, or its number.
     pub label: String,
-    /// Key in working memory.
+    /// Key in working memory, perhaps abbreviated.
     pub key: String,
+}
+
+/// The keys of a result as a model reads them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VisibleKeys {
+    /// Common beginning of the keys.
+    pub base: String,
+    /// True if the common beginning has an id, which costs many tokens.
+    pub has_id: bool,
+}
+
+impl VisibleKeys {
+    /// Returns the beginning of the keys in the table and in the outline of a result with this number of chunks.
+    fn listed_base(&self, chunks: usize) -> &str {
+        if self.has_id && chunks > MAX_LONG_KEYS { ABBREVIATION } else { &self.base }
+    }
+
+    /// Returns the sentence that explains abbreviated keys; `None` if the keys are whole.
+    fn legend(&self, chunks: usize) -> Option<String> {
+        let is_abbreviated = self.listed_base(chunks) == ABBREVIATION;
+        is_abbreviated.then(|| {
+            let [short, long] = [ABBREVIATION, &self.base].map(|base| keys::chunk_key(base, 0));
+            format!("Keys are abbreviated: write `{long}` for `{short}`, and so on.")
+        })
+    }
 }
 
 /// Returns the labels and keys of the chunks of a text.
 #[must_use]
-pub fn pieces(base: &str, chunks: &[TextChunk<'_>]) -> Vec<StoredPiece> {
+pub fn pieces(visible: &VisibleKeys, chunks: &[TextChunk<'_>]) -> Vec<StoredPiece> {
+    let base = visible.listed_base(chunks.len());
     let piece = |(number, chunk): (usize, &TextChunk<'_>)| StoredPiece {
         label: chunk::label(&chunk.heading, chunk.continued, number).into_owned(),
         key: keys::chunk_key(base, number),
@@ -50,9 +86,13 @@ pub fn pieces(base: &str, chunks: &[TextChunk<'_>]) -> Vec<StoredPiece> {
 
 /// Returns the outline that is stored with the chunks.
 #[must_use]
-pub fn outline(pieces: &[StoredPiece], chunks: &[TextChunk<'_>]) -> String {
+pub fn outline(visible: &VisibleKeys, pieces: &[StoredPiece], chunks: &[TextChunk<'_>]) -> String {
     let leads = pieces.iter().zip(chunks).map(|(piece, chunk)| (chunk.level, &*piece.label, &*piece.key));
-    chunk::outline(leads)
+    let outline = chunk::outline(leads);
+    match visible.legend(pieces.len()) {
+        Some(legend) => format!("{outline}\n{legend}\n"),
+        None => outline,
+    }
 }
 
 /// A result in working memory.
@@ -70,19 +110,22 @@ pub struct StoredText {
     pub pieces: Vec<StoredPiece>,
     /// Key of the outline.
     pub index: String,
+    /// Sentence that explains the keys of the chunks, if they are abbreviated.
+    pub legend: Option<String>,
 }
 
 impl StoredText {
     /// Describes a text and its chunks.
     #[must_use]
-    pub fn new(tool: Arc<str>, text: &str, pieces: Vec<StoredPiece>, index: String) -> Self {
+    pub fn new(tool: Arc<str>, text: &str, pieces: Vec<StoredPiece>, visible: &VisibleKeys) -> Self {
         Self {
+            index: keys::index_key(&visible.base),
+            legend: visible.legend(pieces.len()),
             tool,
             chars: text.chars().count(),
             lines: text.lines().count(),
             shape: shape::shape(text),
             pieces,
-            index,
         }
     }
 
@@ -97,10 +140,12 @@ impl StoredText {
              stored in working memory.\n\
              A document outline is stored at key `{index}` — retrieve\n\
              it with get_from_working_memory to navigate the content by section heading.\n\
-             Call get_from_working_memory(key) for each relevant chunk BEFORE drawing conclusions.\n\n\
-             | # | Heading | Key |\n\
-             |---|---------|--------------------------------------------------|\n"
+             Call get_from_working_memory(key) for each relevant chunk BEFORE drawing conclusions.\n"
         );
+        if let Some(legend) = &self.legend {
+            let _ = writeln!(message, "{legend}");
+        }
+        message.push_str(TABLE_HEAD);
         let (mut rows, room) = (0, room.max(MIN_CHARS));
         let after = LINES_AFTER_TABLE + self.shape.as_ref().map_or(0, |shape| shape.chars().count());
         for (number, StoredPiece { label, key }) in pieces.iter().enumerate().take(MAX_ROWS) {
@@ -136,6 +181,10 @@ impl StoredText {
     #[must_use]
     pub fn note(&self) -> String {
         let keys = match &*self.pieces {
+            [first, .., last] if self.legend.is_some() => {
+                let [first, last] = [first, last].map(|piece| piece.key.trim_start_matches(ABBREVIATION));
+                format!("chunks, whose keys end with `{first}` to `{last}` instead of `-index`")
+            }
             [only] => format!("a chunk with the key `{}`", only.key),
             [first, .., last] => format!("chunks with the keys `{}` to `{}`", first.key, last.key),
             [] => "no chunks".to_owned(),

@@ -9,6 +9,7 @@ use toolyard_manifest::SharedMemory;
 use super::error::MemoryError;
 use super::namespace::{MemoryCaller, MemoryNamespace};
 use super::session_ids::{self, OpenedResult, SessionIds};
+use crate::large::message::ABBREVIATION;
 
 /// Maximum length of a full path in characters.
 const MAX_KEY_LENGTH: usize = 512;
@@ -169,6 +170,11 @@ fn checked(key: &str) -> Result<&str, MemoryError> {
     let key = key.trim();
     match key {
         "" => Err(MemoryError::BadKey("key: is empty, where a name such as `notes` is expected")),
+        key if key.strip_prefix(ABBREVIATION).is_some_and(|rest| rest.starts_with('-')) => {
+            Err(MemoryError::BadKey(
+                "key: is abbreviated: write the beginning of the outline's key, up to `-index`, instead of `…`",
+            ))
+        }
         key if key.contains(char::is_control) => {
             Err(MemoryError::BadKey("key: has a control character in it"))
         }
@@ -230,7 +236,7 @@ mod tests {
 
     #[test]
     fn invalid_key_is_refused() {
-        for key in ["", "  ", "a\nb", "a\0b", &"x".repeat(600)] {
+        for key in ["", "  ", "…-chunk0", "a\nb", "a\0b", &"x".repeat(600)] {
             assert!(reach().place(key).is_err() && reach().candidates(key).is_err(), "{key:?}");
         }
     }

@@ -26,7 +26,7 @@ pub(super) fn moved_to(schema: &Json, pointer: &str) -> Json {
 
 /// Returns `true` if a schema may have references to its root or parts of it, other than its definitions. References in
 /// a schema with an identifier are relative to that.
-fn has_root_references(schema: &Json) -> bool {
+pub(super) fn has_root_references(schema: &Json) -> bool {
     let text = schema.as_bytes();
     let is_definition = |rest: &[u8]| {
         DEFINITIONS.iter().any(|name| {

@@ -3,7 +3,7 @@
 use crate::json::{Json, Object};
 
 /// The member that distinguishes a reference from a result.
-const MEMBER: &str = "storedResult";
+pub(super) const MEMBER: &str = "storedResult";
 
 /// A reference to a result that is too large for a model, as structured content.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,13 +32,23 @@ impl StoredResult<'_> {
 
     /// Returns the schema of references.
     pub(super) fn schema() -> Json {
-        let typed = |name: &str| Object::new().with("type", Json::string(name));
-        let list = |name: &str| Json::array([&Json::string(name)]);
+        let properties = Object::new().with(MEMBER, Self::member_schema());
+        typed("object").with("properties", properties.to_json()).with("required", list(MEMBER)).to_json()
+    }
+
+    /// Returns the schema of the member.
+    pub(super) fn member_schema() -> Json {
         let members = [("key", "string"), ("chunks", "integer"), ("chars", "integer"), ("note", "string")];
         let members = members.into_iter();
         let members = members.fold(Object::new(), |all, (name, kind)| all.with(name, typed(kind).to_json()));
-        let reference = typed("object").with("properties", members.to_json()).with("required", list("note"));
-        let properties = Object::new().with(MEMBER, reference.to_json());
-        typed("object").with("properties", properties.to_json()).with("required", list(MEMBER)).to_json()
+        typed("object").with("properties", members.to_json()).with("required", list("note")).to_json()
     }
+}
+
+fn typed(name: &str) -> Object {
+    Object::new().with("type", Json::string(name))
+}
+
+fn list(name: &str) -> Json {
+    Json::array([&Json::string(name)])
 }

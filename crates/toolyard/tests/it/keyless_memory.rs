@@ -43,7 +43,7 @@ fn base(text: &str) -> String {
 fn large_json_is_queried_with_the_second_call() {
     let gateway = gateway(json!({}));
     let cut = call(&gateway, &[("catalog", json!({}))]);
-    assert!(cut.len() < 8_000, "{} bytes", cut.len());
+    assert!(cut.len() < 3_000, "{} bytes", cut.len());
     let key = format!("{}-index", base(&cut));
     let query = json!({"key": key, "expression": "data[?context > `119970`].id"});
     let answer = call(&gateway, &[("query_working_memory", query)]);

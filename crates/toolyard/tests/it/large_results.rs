@@ -33,9 +33,9 @@ const TOOLS: [(&str, &str, [usize; 2], bool); 12] = [
 ];
 
 /// A gateway with two servers, and a key for it.
-struct Archive {
-    gateway: TestGateway,
-    key: String,
+pub(crate) struct Archive {
+    pub(crate) gateway: TestGateway,
+    pub(crate) key: String,
 }
 
 impl Archive {
@@ -43,7 +43,7 @@ impl Archive {
         Self::with_servers(&["large_results_server.py"], process)
     }
 
-    fn with_servers(files: &[&str], process: Value) -> Self {
+    pub(crate) fn with_servers(files: &[&str], process: Value) -> Self {
         let python = peers::peer("python/bin/python");
         let server = |(number, file): (usize, &&str)| {
             let file = script(file);

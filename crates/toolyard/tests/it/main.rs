@@ -15,6 +15,7 @@ mod corpus;
 mod dedicated_connections;
 mod eras;
 mod examples;
+mod fastmcp_results;
 mod faulty_servers;
 mod functions;
 mod keyless_memory;
@@ -25,6 +26,7 @@ mod listener;
 mod lost_keys;
 mod management;
 mod manifest_edits;
+mod memory_owners;
 mod nesting;
 mod openapi;
 

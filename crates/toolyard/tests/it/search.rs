@@ -3,6 +3,7 @@
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use toolyard_testing::messages::stateless_request;
 use toolyard_testing::peers;
 use toolyard_testing::process::run;
 use toolyard_testing::scripted_server::{ScriptedServer, script};
@@ -210,7 +211,20 @@ fn instructions_tell_how_to_find_tools() {
         toolyard_testing::http::send(gateway.address, "POST /mcp", &headers, &initialize.to_string());
     let answer: Value = serde_json::from_str(&answer.body).unwrap();
     assert_snapshot!(answer["result"]["instructions"].as_str().unwrap(), @"Call the tools on your list directly. There may be many more: search_tools finds them by a few keywords, with their parameters, and call_tool calls them. Search before you say that something cannot be done.");
+    // The client of 2026-07-28 has the same, from `server/discover`.
+    let (modern, discover) = stateless_request("server/discover", json!({}));
+    let discovered = gateway.post(&modern, &discover).result();
+    assert_eq!(discovered["instructions"], answer["result"]["instructions"]);
+    let all = TestGateway::with_settings(&[there.handler()], json!({"builtins": {}}));
+    let all = all.post(&modern, &discover).result();
+    let all = all["instructions"].as_str().unwrap();
+    assert!(toolyard_core::tokens::estimate(all.len()) < 120 && all.contains("working memory"), "{all}");
     let without = TestGateway::with_settings(&[there.handler()], json!({}));
+    let discovered = without.post(&modern, &discover).result();
+    assert!(
+        discovered["instructions"].is_null() && discovered["supportedVersions"].is_array(),
+        "{discovered}"
+    );
     let answer =
         toolyard_testing::http::send(without.address, "POST /mcp", &headers, &initialize.to_string());
     assert!(answer.body.contains("serverInfo") && !answer.body.contains("instructions"), "{}", answer.body);
