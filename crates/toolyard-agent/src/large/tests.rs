@@ -15,6 +15,8 @@ use toolyard_core::{Backend, Gateway, Json, Object, TaskReference, Tool};
 use toolyard_manifest::MemorySettings;
 
 use super::*;
+use crate::chunk;
+use crate::memory::chunk_keys as keys;
 use crate::memory::testing::ManualStore;
 use crate::memory::tools;
 use crate::memory::{MemoryNamespace, SESSION_META, SessionHandleSettings, SessionHandles};
@@ -550,33 +552,6 @@ async fn result_larger_than_working_memory_is_truncated() {
     assert_eq!(answer.chars().take_while(|c| *c != '[').count(), 64_001);
     insta::assert_snapshot!(&answer[64_001..]);
     assert_eq!(harness.store.len(), 0);
-}
-
-/// Returns the peak memory of this process in bytes.
-fn peak() -> usize {
-    let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a line");
-    line.trim().trim_end_matches(" kB").parse::<usize>().expect("a number") * 1024
-}
-
-/// Parsing needs one copy of the text; the chunks are slices of it.
-#[tokio::test]
-async fn result_of_100_megabytes_is_split_in_bounded_memory() {
-    let section = r"## Heading\nwords of the section\n\n";
-    let count = 100_000_000 / section.len() + 1;
-    let body = format!(r#"{{"content":[{{"type":"text","text":"{}"}}]}}"#, section.repeat(count));
-    let size = body.len();
-    let output = CallOutput { body: Object::parse(body).expect("an object"), is_error: false };
-    let before = peak();
-    let limit = ResultLimit { threshold: 64_000, promises_structure: false };
-    let content = LargeContent::longer_than(&output, limit).await.expect("it is large");
-    let opened = peak();
-    assert!(opened - before < size * 5 / 4, "{} bytes to open {size}", opened - before);
-    let text = content.text();
-    let pieces = rules::chunks(&ResultSettings::default(), &text, 64_000);
-    assert!(pieces.iter().all(|piece| piece.content.chars().count() <= 64_000));
-    assert_eq!(pieces.iter().map(|piece| piece.content.matches("words").count()).sum::<usize>(), count);
-    assert!(peak() - opened < 16_000_000, "{} bytes to cut it", peak() - opened);
 }
 
 /// One chunk per section is a convenience. Here the limit permits few entries, but much text.
