@@ -5,6 +5,8 @@
 //! - `content`: the parts of a result, and the result without some of them;
 //! - `mirror`: texts that repeat the structured content;
 //! - `places`: the text that is stored with each chunk, so that nothing of the whole is lost;
+//! - `preparation`: the work that takes time in proportion to the length of a result;
+//! - `storage`: puts the chunks into working memory;
 //! - [`message`]: the text that the model reads instead;
 //! - `shape`: the shape of JSON in that text.
 //!
@@ -16,33 +18,35 @@ mod content;
 pub mod message;
 mod mirror;
 mod places;
+mod preparation;
 pub mod rules;
 mod shape;
+mod storage;
 #[cfg(test)]
 mod tests;
 
+use std::any::Any;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use tokio::sync::watch;
-use tokio::time::timeout;
 use toolyard_core::layers::{CallResult, Layer, NextLayer};
-use toolyard_core::output_schema::{OutputSchemaMode, STRUCTURED, StoredResult};
+use toolyard_core::long_work::StopSignal;
+use toolyard_core::output_schema::{OutputSchemaMode, STRUCTURED};
 use toolyard_core::{
-    Call, CallOutput, CallTarget, Caller, Object, Outcome, Registry, RegistryEntry, TaskAction,
+    Call, CallOutput, CallTarget, Caller, ErrorCode, Json, LongWork, Object, Outcome, Registry,
+    RegistryEntry, TaskAction, ToolError,
 };
 use toolyard_manifest::ResultSettings;
 
-use crate::chunk::{self, TextChunk};
 use crate::guides::GuideDocument;
-use crate::memory::chunk_keys as keys;
 use crate::memory::session_handles::set_handle;
 use crate::memory::tools::NAMES;
-use crate::memory::{MemoryAccess, MemoryCaller, MemoryError, NewEntry, RoomPolicy, WorkingMemory};
-use content::{LargeContent, ResultLimit, WholePart};
-use message::{StoredText, VisibleKeys};
-use places::StoredChunks;
+use crate::memory::{MemoryCaller, MemoryError, RoomPolicy, WorkingMemory};
+use content::ResultLimit;
+use preparation::{MemoryTarget, PreparedResult, ResultPreparation, SplitResult};
 pub use rules::MODEL_META;
+use storage::{MemoryRefusal, ResultPlace};
 
 /// Guide to working with large results.
 pub const GUIDE: GuideDocument = GuideDocument::new(
@@ -55,6 +59,7 @@ pub const GUIDE: GuideDocument = GuideDocument::new(
 pub struct LargeResults {
     settings: watch::Receiver<Option<Arc<LargeSettings>>>,
     registry: watch::Receiver<Arc<Registry>>,
+    long_work: Option<LongWork>,
 }
 
 /// Settings of the layer, until the manifest changes.
@@ -76,17 +81,13 @@ struct ChunkingPlan {
     /// True if results with structured content pass at any length.
     keeps_structure: bool,
     caller: Caller,
+    /// Origin of the call, from which the owner of long work follows.
+    origin: Option<Arc<dyn Any + Send + Sync>>,
+    long_work: Option<LongWork>,
     memory_caller: MemoryCaller,
     tool: Arc<str>,
     /// True for `tasks/get`, false for a tool call.
     is_task: bool,
-}
-
-/// A result that working memory has.
-struct KeptResult {
-    stored: StoredText,
-    /// Handle for the host, if the caller needs one.
-    handle: Option<String>,
 }
 
 impl LargeResults {
@@ -97,7 +98,13 @@ impl LargeResults {
         settings: watch::Receiver<Option<Arc<LargeSettings>>>,
         registry: watch::Receiver<Arc<Registry>>,
     ) -> Self {
-        Self { settings, registry }
+        Self { settings, registry, long_work: None }
+    }
+
+    /// Sets where the work on long results is done, which would block a thread of connections.
+    #[must_use]
+    pub fn with_long_work(self, long_work: Option<LongWork>) -> Self {
+        Self { long_work, ..self }
     }
 
     /// Returns `None` if the result of this call passes unchanged.
@@ -123,6 +130,8 @@ impl LargeResults {
             },
             keeps_structure: output_schemas == Some(OutputSchemaMode::Keep),
             caller: call.caller.clone(),
+            origin: call.origin.clone(),
+            long_work: self.long_work.clone(),
             memory_caller: MemoryCaller::of_call(call),
             tool: entry.name.clone(),
             is_task,
@@ -136,52 +145,54 @@ impl LargeResults {
     }
 
     /// Limits the length of an output. The result of a task is a member of the task's description.
-    async fn limit_output(&self, mut output: CallOutput, plan: &ChunkingPlan) -> CallOutput {
+    async fn limit_output(&self, mut output: CallOutput, plan: &ChunkingPlan) -> CallResult {
         if !plan.is_task {
-            let body = self.limit_body(&output, plan).await;
-            return CallOutput { body: body.unwrap_or(output.body), ..output };
+            let body = self.limit_body(&output, plan).await?;
+            return Ok(Outcome::Done(CallOutput { body: body.unwrap_or(output.body), ..output }));
         }
         let result = output.body.get("result").and_then(|result| result.to_object().ok());
         if let Some(body) = result
-            && let Some(body) = self.limit_body(&CallOutput { body, is_error: false }, plan).await
+            && let Some(body) = self.limit_body(&CallOutput { body, is_error: false }, plan).await?
         {
             output.body.set("result", body.to_json());
         }
-        output
+        Ok(Outcome::Done(output))
     }
 
     /// Returns the shortened body of a large result; `None` if it stays unchanged.
-    async fn limit_body(&self, output: &CallOutput, plan: &ChunkingPlan) -> Option<Object> {
-        if plan.keeps_structure && output.body.get(STRUCTURED).is_some() {
-            return None;
+    async fn limit_body(
+        &self,
+        output: &CallOutput,
+        plan: &ChunkingPlan,
+    ) -> Result<Option<Object>, ToolError> {
+        let size = preparation::size(output);
+        // A result with no more bytes than the limit has characters is not parsed.
+        if size <= plan.limit.threshold || plan.keeps_structure && output.body.get(STRUCTURED).is_some() {
+            return Ok(None);
         }
-        let content = LargeContent::longer_than(output, plan.limit).await?;
-        let body = output.body.clone();
-        if let Some(shortened) = content.without_structure(&body) {
-            return Some(shortened);
-        }
-        let kept = match (&plan.settings.memory, self.sees_memory(plan)) {
-            (Some(memory), true) => plan.keep(memory, &content).await,
-            _ => Err(message::NO_READER.to_owned()),
+        let memory = plan.settings.memory.as_ref().filter(|_| self.sees_memory(plan));
+        let place = match memory {
+            Some(memory) => Some(plan.place(memory).await),
+            None => None,
         };
-        Some(match kept {
-            Ok(KeptResult { stored, handle }) => {
-                let note = stored.note();
-                let place = Some((&*stored.index, stored.pieces.len()));
-                let reference = StoredResult { stored: place, chars: stored.chars, note: &note }.to_json();
-                let room = content.room().saturating_sub(reference.as_bytes().len());
-                let mut message = stored.message(room);
-                if content.whole_part() == Some(WholePart::Structure) {
-                    message.push_str(message::STRUCTURE_IS_WHOLE);
-                }
-                let mut body = content.with_message(body, &message, reference);
-                if let Some(handle) = handle {
+        let preparation = plan.preparation(output, memory, place.as_ref());
+        let split = match plan.run(size, move |stop| preparation.run(&stop)).await? {
+            PreparedResult::Unchanged => return Ok(None),
+            PreparedResult::Shortened(body) => return Ok(Some(body)),
+            PreparedResult::Split(split) => split,
+        };
+        let (Some(memory), Some(Ok(place))) = (memory, place) else { return Ok(None) };
+        let body = output.body.clone();
+        Ok(Some(match plan.keep(memory, &place, split).await? {
+            (split, Ok(())) => {
+                let mut body = split.replaced(body);
+                if let Some(handle) = place.handle(memory) {
                     set_handle(&mut body, &handle);
                 }
                 body
             }
-            Err(why) => content.truncated(body, &why),
-        })
+            (split, Err(why)) => split.content.truncated(body, &why),
+        }))
     }
 }
 
@@ -194,7 +205,7 @@ impl Layer for LargeResults {
         let Some(plan) = self.plan(&call, next.entry) else { return next.run(call) };
         Box::pin(async move {
             match next.run(call).await? {
-                Outcome::Done(output) => Ok(Outcome::Done(self.limit_output(output, &plan).await)),
+                Outcome::Done(output) => self.limit_output(output, &plan).await,
                 other => Ok(other),
             }
         })
@@ -202,78 +213,63 @@ impl Layer for LargeResults {
 }
 
 impl ChunkingPlan {
-    /// Puts a text into working memory. Fails with the reason, for the model.
-    async fn keep(&self, memory: &WorkingMemory, content: &LargeContent) -> Result<KeptResult, String> {
+    /// Returns a place for the result. Fails with the reason, for the model.
+    async fn place(&self, memory: &WorkingMemory) -> Result<ResultPlace, String> {
         let options = &self.settings.options;
-        // Checked before the text is split, which takes longer the less fits.
-        let (needed, limit) = (content.size(), memory.limits().bytes);
-        if needed > limit {
-            return Err(message::larger_than_memory(needed, limit));
-        }
-        let text = content.text();
-        let chunks = rules::chunks(options, &text, self.limit.threshold);
-        let stored = async {
-            let access = memory.access(self.memory_caller.clone()).await?;
-            match self.put(memory, &access, &text, &chunks, RoomPolicy::Refuse).await {
-                // With fewer entries, several sections share a chunk.
-                Err(MemoryError::TooManyEntries { .. }) => {
-                    let size = rules::chunk_size(options, self.limit.threshold);
-                    let chunks = chunk::packed_chunks(&text, size);
-                    self.put(memory, &access, &text, &chunks, RoomPolicy::DropResults).await
-                }
-                Err(MemoryError::TooManyBytes { .. }) => {
-                    self.put(memory, &access, &text, &chunks, RoomPolicy::DropResults).await
-                }
-                result => result,
-            }
-        };
-        match timeout(options.store_time, stored).await {
-            Ok(result) => result.map_err(|error| refusal_text(&self.tool, &error)),
-            Err(_) => Err(message::TOO_SLOW.to_owned()),
-        }
+        let place = ResultPlace::new(memory, self.memory_caller.clone(), &self.tool, options.ttl);
+        storage::in_time(options.store_time, place).await.map_err(|refusal| refusal.text(&self.tool))
     }
 
-    /// Stores the chunks of a text and their outline.
-    async fn put(
+    fn preparation(
+        &self,
+        output: &CallOutput,
+        memory: Option<&WorkingMemory>,
+        place: Option<&Result<ResultPlace, String>>,
+    ) -> ResultPreparation {
+        let target = memory.zip(place).map(|(memory, place)| MemoryTarget {
+            max_bytes: memory.limits().bytes,
+            keys: place.as_ref().map(|place| place.keys.clone()).map_err(Clone::clone),
+        });
+        let (settings, tool) = (self.settings.clone(), self.tool.clone());
+        ResultPreparation { output: output.clone(), limit: self.limit, settings, tool, target }
+    }
+
+    /// Runs work on a result of this size: at once if it is brief, or else when the owner of the call has a turn.
+    async fn run<T: Send + 'static>(
+        &self,
+        size: usize,
+        work: impl FnOnce(StopSignal) -> T + Send + 'static,
+    ) -> Result<T, ToolError> {
+        let Some(long_work) = self.long_work.as_ref().filter(|_| size > preparation::MAX_INLINE_BYTES) else {
+            return Ok(work(StopSignal::default()));
+        };
+        let (caller, origin) = (self.caller.clone(), self.origin.clone());
+        let call = Call { caller, origin, ..Call::tool(self.tool.clone(), Json::null()) };
+        long_work.run(&call, work).await.map_err(|aborted| {
+            ToolError::new(ErrorCode::ExecutionFailed, "The result could not be split").caused_by(aborted)
+        })
+    }
+
+    /// Puts a result into working memory. Also returns the reason why it refuses, for the model.
+    async fn keep(
         &self,
         memory: &WorkingMemory,
-        access: &MemoryAccess,
-        text: &str,
-        chunks: &[TextChunk<'_>],
-        room: RoomPolicy,
-    ) -> Result<KeptResult, MemoryError> {
+        place: &ResultPlace,
+        mut split: Box<SplitResult>,
+    ) -> Result<(Box<SplitResult>, Result<(), String>), ToolError> {
         let options = &self.settings.options;
-        let result = access.result_namespace();
-        let base = keys::new_base(&result.namespace, &self.tool);
-        // The keys that the caller reads differ from the stored ones if they carry an id.
-        let visible =
-            VisibleKeys { base: access.visible_base(&result, &base, options.ttl), has_id: result.is_new };
-        let pieces = message::pieces(&visible, chunks);
-        let outline = message::outline(&visible, &pieces, chunks);
-        let index = keys::index_key(&base);
-        let (category, ttl) = (Some(message::CATEGORY), Some(options.ttl));
-        let stored_keys: Vec<_> = (0..chunks.len()).map(|number| keys::chunk_key(&base, number)).collect();
-        let entries = stored_keys
-            .iter()
-            .zip(StoredChunks::new(text, chunks))
-            .map(|(key, (value, place))| NewEntry { place, ..NewEntry::new(key, value) });
-        let index_entry = NewEntry { chunks: Some(chunks.len()), ..NewEntry::new(&index, &outline) };
-        let entries: Vec<_> =
-            entries.chain([index_entry]).map(|entry| NewEntry { category, ttl, ..entry }).collect();
-        memory.save_with(&access.address(), &result.namespace, &entries, room).await?;
-        let stored = StoredText::new(self.tool.clone(), text, pieces, &visible);
-        Ok(KeptResult { stored, handle: access.handle_of(&result.namespace, memory.limits().longest_ttl) })
+        let put = async |split: &SplitResult, room| {
+            let put = place.put(memory, split, options.ttl, room);
+            storage::in_time(options.store_time, put).await
+        };
+        let mut kept = put(&split, RoomPolicy::Refuse).await;
+        if let Err(MemoryRefusal::Error(MemoryError::TooManyBytes { .. })) = kept {
+            kept = put(&split, RoomPolicy::DropResults).await;
+        } else if let Err(MemoryRefusal::Error(MemoryError::TooManyEntries { .. })) = kept {
+            // With fewer entries, several sections share a chunk.
+            split = self.run(split.size(), move |_| split.packed()).await?;
+            kept = put(&split, RoomPolicy::DropResults).await;
+        }
+        Ok((split, kept.map_err(|refusal| refusal.text(&self.tool))))
     }
-}
-
-/// Returns the reason why working memory refuses a result, for the model; logs failures of the store.
-fn refusal_text(tool: &str, error: &MemoryError) -> String {
-    if let MemoryError::Store(cause) = error {
-        tracing::warn!(
-            tool,
-            error = cause as &dyn std::error::Error,
-            "failed to store a large result, truncating it"
-        );
-    }
-    error.to_string()
 }

@@ -41,8 +41,9 @@ pub(crate) fn create(
     observers.of_calls.extend(audit.observer());
     let size = GateSize { running: limits.concurrent_calls, waiting: limits.queued_calls };
     let settings = MemoryLayerSettings::default();
+    let results = LargeResults::new(settings.results.subscribe(), context.fleet.registry.clone());
     let of_memory: [Box<dyn Layer>; 2] = [
-        Box::new(LargeResults::new(settings.results.subscribe(), context.fleet.registry.clone())),
+        Box::new(results.with_long_work(Some(context.long_work.clone()))),
         Box::new(SessionHandles::new(settings.handles.subscribe())),
     ];
     let of_calls = GatewayLimits { size, max_depth: limits.json_depth };

@@ -10,15 +10,11 @@
 
 use std::borrow::Cow;
 
-use tokio::task::spawn_blocking;
 use toolyard_core::output_schema::{STRUCTURED, StoredResult};
 use toolyard_core::{CallOutput, Json, Object};
 
 use super::message;
 use super::mirror::StructuredMirror;
-
-/// Maximum size in bytes of a result that is parsed on the calling task, which takes a few milliseconds.
-const MAX_INLINE_BYTES: usize = 1024 * 1024;
 
 /// Characters that are reserved for the message if parts of a result stay.
 const MESSAGE_CHARS: usize = 4000;
@@ -64,24 +60,8 @@ enum ResultBlock {
 }
 
 impl LargeContent {
-    /// Parses a result that is longer than its limit. Returns `None` if it is shorter. A result with no more bytes than
-    /// the limit has characters is not parsed. A result that takes long to parse is parsed on a blocking thread.
-    pub(super) async fn longer_than(output: &CallOutput, limit: ResultLimit) -> Option<Self> {
-        let bytes = |name| output.body.get(name).map_or(0, |json| json.as_bytes().len());
-        match bytes("content") + bytes(STRUCTURED) {
-            few if few <= limit.threshold => None,
-            some if some <= MAX_INLINE_BYTES => Self::open(output, limit),
-            _ => {
-                let output = output.clone();
-                match spawn_blocking(move || Self::open(&output, limit)).await {
-                    Ok(opened) => opened,
-                    Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
-                }
-            }
-        }
-    }
-
-    fn open(output: &CallOutput, limit: ResultLimit) -> Option<Self> {
+    /// Parses a result. Returns `None` if it is no longer than its limit.
+    pub(super) fn open(output: &CallOutput, limit: ResultLimit) -> Option<Self> {
         let blocks = output.body.get("content").map_or_else(|| Ok(Vec::new()), Json::to_items).ok()?;
         let mut blocks: Vec<_> =
             blocks.into_iter().map(|block| ResultBlock::of(block, limit.threshold)).collect();
@@ -115,17 +95,19 @@ impl LargeContent {
         self.aside().map(str::len).sum()
     }
 
-    /// Returns the text that is put aside: its parts, separated by blank lines.
-    pub(super) fn text(&self) -> Cow<'_, str> {
-        let mut parts = self.aside();
-        match (parts.next(), parts.next()) {
-            (Some(only), None) => Cow::Borrowed(only),
-            _ => Cow::Owned(self.aside().collect::<Vec<_>>().join("\n\n")),
-        }
+    /// Returns the text that is put aside, if it has several parts: they are separated by blank lines. `None` if it is
+    /// one part.
+    pub(super) fn joined_text(&self) -> Option<String> {
+        (self.aside().count() > 1).then(|| self.aside().collect::<Vec<_>>().join("\n\n"))
+    }
+
+    /// Returns the maximum number of characters of the result.
+    pub(super) const fn threshold(&self) -> usize {
+        self.limit.threshold
     }
 
     /// Returns the parts that are put aside. Of parts that repeat each other, one is enough.
-    fn aside(&self) -> impl Iterator<Item = &str> {
+    pub(super) fn aside(&self) -> impl Iterator<Item = &str> {
         let (has_texts, has_structure) = match self.mirror {
             StructuredMirror::Text | StructuredMirror::Among => (true, false),
             // Without the indentation of the text, and with the limits of items.

@@ -24,6 +24,8 @@ use toolyard_core::{Backend, Gateway, Json, Object, TaskReference, Tool};
 use toolyard_manifest::MemorySettings;
 
 use super::*;
+use crate::chunk;
+use crate::memory::chunk_keys as keys;
 use crate::memory::testing::ManualStore;
 use crate::memory::tools;
 use crate::memory::{MemoryNamespace, SESSION_META, SessionHandleSettings, SessionHandles};

@@ -1,5 +1,6 @@
 //! The texts that a model reads instead of a large result.
 
+use super::super::message::{StoredText, VisibleKeys};
 use super::*;
 
 /// Compares the message with `docs/agent-tools.md`.
