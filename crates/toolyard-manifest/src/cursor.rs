@@ -107,6 +107,15 @@ impl<'a> ValueCursor<'a> {
         matches!(self.node.content, NodeContent::List(_))
     }
 
+    /// True for an object or a list without content.
+    pub(crate) fn is_empty_collection(&self) -> bool {
+        match &self.node.content {
+            NodeContent::List(items) => items.is_empty(),
+            NodeContent::Object(members) => members.is_empty(),
+            _ => false,
+        }
+    }
+
     pub(crate) fn is_text(&self) -> bool {
         matches!(self.node.content, NodeContent::Text(_))
     }

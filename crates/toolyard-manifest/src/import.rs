@@ -1,21 +1,30 @@
 //! Converts the configuration files of MCP clients to `ToolRegistry` documents.
 //!
-//! Supported are Claude Desktop, Claude Code, Cursor, VS Code and others, and agents on .NET; the content of a file
-//! reveals its format. A converted document is a tree whose values keep their positions, so that problems point into
-//! the original file.
+//! Supported are Claude Desktop, Claude Code, Cursor, VS Code, Zed and others, Codex (TOML), and agents on .NET; the
+//! content of a file reveals its format. A converted document is a tree whose values keep their positions, so that
+//! problems point into the original file.
 
+mod clients;
 mod comments;
 mod entry;
+mod models;
 mod name;
 mod reference;
 mod rewrite;
+mod secrets;
 mod server;
+mod toml;
+mod unresolved;
 
 use std::{fmt, path::Path};
 
 use serde_json::Value;
 
-pub(crate) use self::name::NameAllocator;
+pub use self::{
+    clients::{ClientFile, ClientServer, ClientServers, SecretPlacement, import_servers},
+    secrets::ExtractedSecret,
+};
+pub(crate) use self::{name::NameAllocator, unresolved::leave_out_unresolved};
 use crate::{
     builder,
     cursor::ValueCursor,
@@ -33,6 +42,8 @@ use crate::{
 /// It contains everything that the file contains, including secrets.
 pub struct ImportedManifest {
     document: Value,
+    /// A `Toolyard` document with the settings of the file.
+    settings: Option<Value>,
     notes: Vec<ImportNote>,
 }
 
@@ -43,12 +54,16 @@ pub struct ImportNote {
     pub location: SourceLocation,
     /// The remark.
     pub message: String,
+    /// True if a server is missing that the author expects.
+    pub is_warning: bool,
 }
 
 /// An imported document on its way into a manifest.
 pub(crate) struct ImportedDocument {
     /// The document, made from the servers of the file.
     pub(crate) document: TreeNode,
+    /// Lengths above which results are large, by model.
+    pub(crate) models: Vec<(String, usize)>,
     pub(crate) notes: Vec<ImportNote>,
 }
 
@@ -67,7 +82,8 @@ pub(crate) fn import_checked(
     let document = ValueCursor::document(&source.name, &imported.document, report);
     manifest::check(document.clone());
     let document = value::object(document, StringMode::Literal)?;
-    Some(ImportedManifest { document: document.into(), notes: imported.notes })
+    let settings = models::settings_document(&imported.models);
+    Some(ImportedManifest { document: document.into(), settings, notes: imported.notes })
 }
 
 /// Converts a client's file. `names` holds the names that several files share.
@@ -76,22 +92,42 @@ pub(crate) fn import_document(
     names: &mut NameAllocator,
     report: &ProblemReport<'_>,
 ) -> Option<ImportedDocument> {
+    let root = parse(source, report)?;
+    let root = ValueCursor::document(&source.name, &root, report);
+    import_servers_of(&source.name, &root, &servers(&root)?, names, report)
+}
+
+/// Parses a client's file: TOML by its name, or else JSON.
+fn parse(source: &ManifestSource, report: &ProblemReport<'_>) -> Option<TreeNode> {
+    if toml::is_toml(&source.name) {
+        return toml::parse(source, report);
+    }
     let before = report.count();
     let text = comments::blank_comments(&source.text);
-    let documents = builder::documents(&ManifestSource { name: source.name.clone(), text }, report);
-    let [root] = documents.as_slice() else {
-        if report.count() == before {
-            let problem = ManifestProblem::new(
-                SourceLocation::file(&source.name),
-                "this is not a single JSON document",
-            );
-            report.add(problem.expected(EXPECTED));
-        }
-        return None;
-    };
-    let root = ValueCursor::document(&source.name, root, report);
+    let mut documents = builder::documents(&ManifestSource { name: source.name.clone(), text }, report);
+    if documents.len() == 1 {
+        return documents.pop();
+    }
+    if report.count() == before {
+        let problem =
+            ManifestProblem::new(SourceLocation::file(&source.name), "this is not a single JSON document");
+        report.add(problem.expected(EXPECTED));
+    }
+    None
+}
+
+/// Converts the servers of a file.
+fn import_servers_of(
+    source: &str,
+    root: &ValueCursor<'_>,
+    servers: &ValueCursor<'_>,
+    names: &mut NameAllocator,
+    report: &ProblemReport<'_>,
+) -> Option<ImportedDocument> {
+    let before = report.count();
     let mut notes: Vec<ImportNote> = Vec::new();
-    let handlers = server::handlers(&servers(&root)?, names, &mut notes);
+    let handlers = server::handlers(servers, names, &mut notes);
+    let models = models::models(root, &mut notes);
     notes.sort_by(|a, b| a.location.reading_order(&b.location));
     notes.dedup();
     if handlers.is_empty() {
@@ -102,7 +138,7 @@ pub(crate) fn import_document(
         }
         return None;
     }
-    Some(ImportedDocument { document: document(names.registry_name(&source.name), handlers), notes })
+    Some(ImportedDocument { document: document(names.registry_name(source), handlers), models, notes })
 }
 
 const EXPECTED: &str = "`mcpServers`, or `servers` (VS Code), with at least one server";
@@ -111,17 +147,34 @@ const EXPECTED: &str = "`mcpServers`, or `servers` (VS Code), with at least one 
 const GENERATED_POSITION: SourcePosition = SourcePosition { line: 1, column: 1 };
 
 /// Paths to the servers in the files of clients.
-const SERVER_PATHS: &[&[&str]] =
-    &[&["mcpServers"], &["servers"], &["mcp", "servers"], &["mcp.servers"], &["Mcp", "Servers"]];
+const SERVER_PATHS: &[&[&str]] = &[
+    &["mcpServers"],
+    &["servers"],
+    &["mcp", "servers"],
+    &["mcp.servers"],
+    &["Mcp", "Servers"],
+    // Zed and Codex.
+    &["context_servers"],
+    &["mcp_servers"],
+];
+
+/// True if an object is the configuration of a client rather than a document.
+pub(crate) fn is_client_file(root: &ValueCursor<'_>) -> bool {
+    member(root, "kind").is_none() && find_servers(root).is_some_and(|servers| !servers.is_null())
+}
 
 /// Finds the servers of a file: an object with their names, or a list.
 fn servers<'a>(root: &ValueCursor<'a>) -> Option<ValueCursor<'a>> {
-    let at = |path: &&[&str]| path.iter().try_fold(root.clone(), |cursor, name| member(&cursor, name));
-    let servers = SERVER_PATHS.iter().find_map(at);
+    let servers = find_servers(root);
     if servers.is_none() {
         root.report(root.problem("no MCP servers found").expected(EXPECTED));
     }
     servers
+}
+
+fn find_servers<'a>(root: &ValueCursor<'a>) -> Option<ValueCursor<'a>> {
+    let at = |path: &&[&str]| path.iter().try_fold(root.clone(), |cursor, name| member(&cursor, name));
+    SERVER_PATHS.iter().find_map(at)
 }
 
 fn member<'a>(object: &ValueCursor<'a>, name: &str) -> Option<ValueCursor<'a>> {
@@ -155,10 +208,17 @@ impl ImportedManifest {
         &self.notes
     }
 
-    /// The document as YAML.
+    /// The document as YAML, followed by a `Toolyard` document if the file has settings.
     #[must_use]
     pub fn to_yaml(&self) -> String {
-        yaml::to_yaml(&self.document)
+        let settings = self.settings.as_ref().map(|settings| format!("---\n{}", yaml::to_yaml(settings)));
+        yaml::to_yaml(&self.document) + &settings.unwrap_or_default()
+    }
+
+    /// The settings of the file as a `Toolyard` document, which the JSON form does not contain.
+    #[must_use]
+    pub fn settings(&self) -> Option<&Value> {
+        self.settings.as_ref()
     }
 
     /// The document as JSON, which is a valid manifest as well.
@@ -172,7 +232,12 @@ impl ImportedManifest {
 
 impl ImportNote {
     fn at(value: &ValueCursor<'_>, message: impl Into<String>) -> Self {
-        Self { location: value.location(), message: message.into() }
+        Self { location: value.location(), message: message.into(), is_warning: false }
+    }
+
+    /// Makes a note of a problem that costs its file only.
+    fn of_problem(problem: &ManifestProblem) -> Self {
+        Self { location: problem.location.clone(), message: problem.message.clone(), is_warning: true }
     }
 }
 

@@ -54,7 +54,10 @@ pub use self::{
         ProbeSettings, RequestAuth, RetryPolicy, SecretString, ToolDefinition, ToolModification,
         ToolOverride, kinds::*,
     },
-    import::{ImportNote, ImportedManifest, import},
+    import::{
+        ClientFile, ClientServer, ClientServers, ExtractedSecret, ImportNote, ImportedManifest,
+        SecretPlacement, import, import_servers,
+    },
     limits::{ProcessLimits, ProcessTimeouts},
     listener::ListenerTls,
     manifest::{Manifest, load, load_and_import, load_with, parse, parse_with},

@@ -54,17 +54,42 @@ pub fn load_and_import(
     imports: &[PathBuf],
 ) -> Result<(Manifest, Vec<ImportNote>), ManifestProblems> {
     let report = ProblemReport::new(&process_environment);
-    let mut manifest = read(&source::read_all(paths, &report), &report);
+    let mut manifest = read_documents(&source::read_all(paths, &report), &report);
     let mut names = NameAllocator::default();
     let mut notes = Vec::new();
     for path in imports {
         let Some(source) = source::read_file(path, &report) else { continue };
-        let Some(imported) = import::import_document(&source, &mut names, &report) else { continue };
+        let Some(mut imported) = import::import_document(&source, &mut names, &report) else { continue };
+        import::leave_out_unresolved(&source.name, &mut imported.document, &mut imported.notes);
         let cursor = ValueCursor::document(&source.name, &imported.document, &report);
         add_document(&source.name, cursor, &mut manifest);
+        add_models(imported.models, &mut manifest.process.builtins);
         notes.extend(imported.notes);
     }
+    add_builtins(&mut manifest);
     report.finish((manifest, notes))
+}
+
+/// Adds the thresholds of models that have none yet. Without built-in tools, only those that large results need are
+/// enabled; if large results are disabled, they stay so.
+fn add_models(models: Vec<(String, usize)>, builtins: &mut Option<BuiltinSettings>) {
+    if models.is_empty() {
+        return;
+    }
+    let builtins = builtins.get_or_insert_with(|| BuiltinSettings {
+        scripts: None,
+        guides: false,
+        skills: None,
+        search: None,
+        mcp: None,
+        ..BuiltinSettings::default()
+    });
+    let Some(results) = &mut builtins.results else { return };
+    for (model, threshold) in models {
+        if results.models.iter().all(|(known, _)| *known != model) {
+            results.models.push((model, threshold));
+        }
+    }
 }
 
 /// Parses texts that are already in memory.
@@ -90,6 +115,12 @@ pub(crate) fn process_environment(name: &str) -> Option<String> {
 }
 
 fn read(sources: &[ManifestSource], report: &ProblemReport<'_>) -> Manifest {
+    let mut manifest = read_documents(sources, report);
+    add_builtins(&mut manifest);
+    manifest
+}
+
+fn read_documents(sources: &[ManifestSource], report: &ProblemReport<'_>) -> Manifest {
     let mut manifest = Manifest::default();
     let bounded =
         |source: &&ManifestSource| source::is_within_size_limit(&source.name, source.text.len(), report);
@@ -101,6 +132,11 @@ fn read(sources: &[ManifestSource], report: &ProblemReport<'_>) -> Manifest {
     if manifest.process.secrets_dir.is_none() {
         report.report_missing_secrets_dir();
     }
+    manifest
+}
+
+/// Adds the handler of the built-in tools.
+fn add_builtins(manifest: &mut Manifest) {
     // The built-in tools come first, so that they get the names that their descriptions and results mention.
     let builtins = manifest.process.builtins.clone().map(|builtins| BuiltinSettings {
         registry_guides: manifest.guides.clone(),
@@ -109,7 +145,6 @@ fn read(sources: &[ManifestSource], report: &ProblemReport<'_>) -> Manifest {
     });
     let builtins = builtins.and_then(HandlerConfig::for_builtins);
     manifest.handlers.splice(0..0, builtins);
-    manifest
 }
 
 #[derive(Clone, Copy)]
@@ -140,6 +175,13 @@ pub(crate) fn check(cursor: ValueCursor<'_>) {
 
 /// Adds the content of a document. A document of unknown kind is a single problem, not one for each of its fields.
 fn add_document(source: &str, cursor: ValueCursor<'_>, manifest: &mut Manifest) {
+    if import::is_client_file(&cursor) {
+        let problem = cursor.problem("this is the configuration of an MCP client, not a manifest");
+        cursor.report(problem.hint(
+            "serve its servers by `toolyard serve --import FILE`, or convert it by `toolyard import FILE`",
+        ));
+        return;
+    }
     let Some(mut fields) = cursor.clone().fields() else { return };
     match fields.required("kind", |cursor| cursor.choice(&KIND)) {
         Some(ManifestKind::ToolRegistry) => {

@@ -21,6 +21,9 @@ impl EndpointUrl {
     pub fn parse(text: &str) -> Result<Self, FormatError> {
         const INVALID: FormatError =
             FormatError::new("an endpoint", "a URL such as https://mcp.example.com/mcp");
+        if !text.contains("://") {
+            return Err(INVALID.hint("the scheme is missing: put `http://` or `https://` in front"));
+        }
         let uri: Uri = text.parse().map_err(|_| INVALID)?;
         if uri.scheme() != Some(&Scheme::HTTP) && uri.scheme() != Some(&Scheme::HTTPS) {
             return Err(INVALID.hint("it begins with http:// or https://"));

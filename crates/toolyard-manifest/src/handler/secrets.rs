@@ -16,9 +16,13 @@ impl HandlerConfig {
     #[must_use]
     pub fn secrets(&self) -> Vec<String> {
         let mut texts = SecretCollector::default();
-        let authority = self.kind.endpoint();
-        let authority = authority_and_rest(&authority).0;
+        let endpoint = self.kind.endpoint();
+        let authority = authority_and_rest(&endpoint).0;
+        let program = endpoint.strip_prefix("stdio://");
         for value in self.reference_values.iter().map(SecretString::expose) {
+            if program.is_some_and(|program| is_part_of_path(value, program)) {
+                continue;
+            }
             texts.url(value);
             // The host of a server is not secret.
             if !authority.contains(value) {
@@ -38,6 +42,12 @@ impl HandlerConfig {
         let (before, path) = authority_and_rest(&endpoint);
         format!("{before}{}", SecretRedactor::new(self.secrets()).hide(path))
     }
+}
+
+/// True if a value is a whole path, or whole components of it: that of a program is not secret.
+fn is_part_of_path(value: &str, path: &str) -> bool {
+    let value = value.trim_matches('/');
+    !value.is_empty() && format!("/{}/", path.trim_matches('/')).contains(&format!("/{value}/"))
 }
 
 /// Splits a URL at the start of its path.

@@ -57,7 +57,7 @@ impl RewrittenText {
 }
 
 /// Derives the name of a variable: `api-key` and `apiKey` become `API_KEY`.
-fn variable_name(text: &str) -> String {
+pub(super) fn variable_name(text: &str) -> String {
     let mut name = String::new();
     let mut after_small = false;
     for c in text.chars() {

@@ -10,6 +10,9 @@ use crate::{
 /// Parts of names whose values are likely to be secret.
 const SECRET_WORDS: &[&str] = &["auth", "cookie", "cred", "key", "pass", "secret", "token"];
 
+/// The note about a value that is likely to be secret.
+pub(super) const COPIED_SECRET: &str = "this value is copied into the manifest; use `${NAME}` to keep it out";
+
 /// Converts the references in a value, and numbers to strings, which clients accept as well. The reader of the
 /// resulting document reports invalid values.
 pub(super) fn rewrite_value(value: &ValueCursor<'_>, notes: &mut Vec<ImportNote>) -> TreeNode {
@@ -39,20 +42,17 @@ fn rewrite_member<'a>(
 ) -> ObjectMember {
     let value = object.member(member);
     if may_be_secret(&member.name) && matches!(value.content(), NodeContent::Text(text) if is_literal(text)) {
-        notes.push(ImportNote::at(
-            &value,
-            "this value is copied into the manifest; use `${NAME}` to keep it out",
-        ));
+        notes.push(ImportNote::at(&value, COPIED_SECRET));
     }
     ObjectMember { name: member.name.clone(), position: member.position, value: rewrite_value(&value, notes) }
 }
 
-fn may_be_secret(name: &str) -> bool {
+pub(super) fn may_be_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     SECRET_WORDS.iter().any(|word| name.contains(word))
 }
 
-fn is_literal(text: &str) -> bool {
+pub(super) fn is_literal(text: &str) -> bool {
     !text.is_empty() && !text.contains("${")
 }
 

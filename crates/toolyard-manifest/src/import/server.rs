@@ -4,7 +4,7 @@ use super::{ImportNote, entry::EntryFields, name::NameAllocator, rewrite::rewrit
 use crate::{
     cursor::ValueCursor,
     problem::quoted,
-    tree::{NodeContent, TreeNode},
+    tree::{NodeContent, ObjectMember, TreeNode},
 };
 
 /// A server of a file, with its original name.
@@ -96,6 +96,7 @@ impl<'a> ClientServer<'a> {
             })?),
         };
         let is_program = matches!(transport, None | Some(ImportedTransport::Stdio));
+        self.entry.take(&["source"]);
         let command = self.entry.take(&["command", "Command"]).filter(|_| is_program);
         let is_remote = command.is_none() && transport != Some(ImportedTransport::Stdio);
         let url = self.entry.take(&["url", "serverUrl", "httpUrl", "Url"]).filter(|_| is_remote);
@@ -113,17 +114,16 @@ impl<'a> ClientServer<'a> {
     }
 
     fn program(&mut self, command: &ValueCursor<'_>, notes: &mut Vec<ImportNote>) -> NodeMembers {
-        let transport = TreeNode::text("stdio", command.node().position);
-        let mut config = vec![("transport", transport), ("command", rewrite_value(command, notes))];
-        let others: [(_, &[&str]); 3] = [
-            ("args", &["args", "Arguments"]),
-            ("env", &["env", "EnvironmentVariables"]),
-            ("workDir", &["cwd", "workDir", "WorkingDirectory"]),
-        ];
-        for (field, names) in others {
-            config.extend(self.entry.take(names).map(|value| (field, rewrite_value(&value, notes))));
+        // Earlier versions of Zed have one object for the program.
+        if let NodeContent::Object(_) = command.content()
+            && let Some(mut program) = EntryFields::of(command)
+            && let Some(path) = program.take(&["path"])
+        {
+            let config = program_config(&mut program, &path, notes);
+            program.finish(notes);
+            return config;
         }
-        config
+        program_config(&mut self.entry, command, notes)
     }
 
     /// Clients detect the transport of a server, and so does the gateway: the value is only the first transport to try.
@@ -141,16 +141,57 @@ impl<'a> ClientServer<'a> {
         };
         let transport = TreeNode::text(word, url.node().position);
         let mut config = vec![("transport", transport), ("endpoint", rewrite_value(url, notes))];
-        let headers = self.entry.take(&["headers", "Headers"]);
-        config.extend(headers.map(|headers| ("headers", rewrite_value(&headers, notes))));
+        let headers = self.headers(notes);
+        if !headers.is_empty() {
+            let content = NodeContent::Object(headers);
+            config.push(("headers", TreeNode { content, position: url.node().position }));
+        }
         config
+    }
+
+    /// Builds the headers. Codex names the variables of a token and of headers.
+    fn headers(&mut self, notes: &mut Vec<ImportNote>) -> Vec<ObjectMember> {
+        let mut headers = Vec::new();
+        for value in [self.entry.take(&["headers", "Headers", "http_headers"])].into_iter().flatten() {
+            match rewrite_value(&value, notes).content {
+                NodeContent::Object(members) => headers.extend(members),
+                _ => value.report_wrong_type("an object", None),
+            }
+        }
+        let reference = |name: &str, prefix: &str, variable: &ValueCursor<'_>| {
+            let position = variable.node().position;
+            let text = format!("{prefix}${{{}}}", variable.literal_text()?);
+            Some(ObjectMember { name: name.to_owned(), position, value: TreeNode::text(&text, position) })
+        };
+        if let Some(variable) = self.entry.take(&["bearer_token_env_var"]) {
+            headers.extend(reference("Authorization", "Bearer ", &variable));
+        }
+        if let Some(variables) = self.entry.take(&["env_http_headers"])
+            && let NodeContent::Object(members) = variables.content()
+        {
+            let header = |member| variables.member(member);
+            headers.extend(members.iter().filter_map(|member| reference(&member.name, "", &header(member))));
+        }
+        headers
     }
 
     /// Builds the tool filter. If both lists are present, the allow list takes precedence, as it does for clients.
     fn filter(&mut self) -> Option<(&'static str, TreeNode)> {
         let lists = [
-            ("allowlist", self.entry.take(&["allowedTools", "includeTools", "AllowedTools"])),
-            ("blocklist", self.entry.take(&["deniedTools", "excludeTools", "disabledTools", "DeniedTools"])),
+            (
+                "allowlist",
+                self.entry.take(&["allowedTools", "includeTools", "AllowedTools", "enabled_tools"]),
+            ),
+            (
+                "blocklist",
+                self.entry.take(&[
+                    "deniedTools",
+                    "excludeTools",
+                    "disabledTools",
+                    "DeniedTools",
+                    "disabled_tools",
+                ]),
+            ),
         ];
         // An empty list filters nothing.
         let has_items =
@@ -163,6 +204,25 @@ impl<'a> ClientServer<'a> {
         let position = lists.first()?.1.position;
         Some(("toolFilter", TreeNode::object(lists, position)))
     }
+}
+
+/// Builds the configuration of a program, whose other fields are in `entry`.
+fn program_config(
+    entry: &mut EntryFields<'_>,
+    command: &ValueCursor<'_>,
+    notes: &mut Vec<ImportNote>,
+) -> NodeMembers {
+    let transport = TreeNode::text("stdio", command.node().position);
+    let mut config = vec![("transport", transport), ("command", rewrite_value(command, notes))];
+    let others: [(_, &[&str]); 3] = [
+        ("args", &["args", "Arguments"]),
+        ("env", &["env", "EnvironmentVariables"]),
+        ("workDir", &["cwd", "workDir", "WorkingDirectory"]),
+    ];
+    for (field, names) in others {
+        config.extend(entry.take(names).map(|value| (field, rewrite_value(&value, notes))));
+    }
+    config
 }
 
 fn transport(word: &str) -> Option<ImportedTransport> {

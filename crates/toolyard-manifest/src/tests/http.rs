@@ -166,7 +166,7 @@ fn endpoint_is_required() {
     assert_snapshot!(problems(&http("").replace("https://a.example/b", "a.example")), @"
     tools.yaml:8:21: spec.handlers[0].endpoint.url: this is not an endpoint
       expected a URL such as https://mcp.example.com/mcp
-      hint: it begins with http:// or https://
+      hint: the scheme is missing: put `http://` or `https://` in front
     ");
     assert_snapshot!(problems(&http("").replace("url: 'https://a.example/b'", "serviceRef: {name: S, port: 0}, url: x")), @"
     tools.yaml:8:35: spec.handlers[0].endpoint.serviceRef.name: `S` is not the name of a service

@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use super::source;
 use crate::{
-    Manifest, ManifestProblems,
+    ClientFile, Manifest, ManifestProblems, SecretPlacement,
     cursor::ValueCursor,
-    import::{ImportedManifest, import_checked},
+    import::{ImportedManifest, import_checked, import_servers},
     load_and_import, parse_with,
     report::ProblemReport,
     value::{self, StringMode},
@@ -366,7 +366,7 @@ fn mistakes() {
     assert_snapshot!(problems(r#"{"mcpServers": {"a": {"url": "a.example"}}}"#), @"
     dir/mcp.json:1:30: spec.handlers[0].mcpConfig.endpoint: this is not an endpoint
       expected a URL such as https://mcp.example.com/mcp
-      hint: it begins with http:// or https://
+      hint: the scheme is missing: put `http://` or `https://` in front
     ");
     assert_snapshot!(problems(r#"{"mcpServers": {"a": {"command": "x", "disabled": true}}}"#), @"
     dir/mcp.json:1:1: this file has no enabled server with a supported transport
@@ -459,4 +459,380 @@ proptest! {
         let _ = import(&text);
         let _ = import(&format!(r#"{{"mcpServers": {{"a": {{{text}}}}}}}"#));
     }
+}
+
+/// Parses a file with this name.
+#[track_caller]
+fn named(name: &str, text: &str) -> String {
+    let report = ProblemReport::lenient(&|_| None);
+    let import = import_checked(&source(name, text), &report);
+    match report.finish(import) {
+        Ok(import) => {
+            let import = import.expect("no problem, no import");
+            let notes: String = import.notes().iter().map(|note| format!("note: {note}\n")).collect();
+            let yaml = import.to_yaml();
+            yaml.split_once("  handlers:\n").unwrap().1.to_owned() + &notes
+        }
+        Err(problems) => problems.to_string(),
+    }
+}
+
+#[test]
+fn codex() {
+    let text = r#"
+model = "o4"
+
+[mcp_servers.docs]
+command = "npx"
+args = ["-y", "docs"]
+env = { "API_KEY" = "abc" }
+startup_timeout_sec = 20
+
+[mcp_servers.api]
+url = "https://a.example/mcp"
+bearer_token_env_var = "API_TOKEN"
+http_headers = { "X-Team" = "a" }
+env_http_headers = { "X-User" = "USER_ID" }
+enabled_tools = ["read"]
+
+[mcp_servers.off]
+command = "x"
+enabled = false
+"#;
+    assert_snapshot!(named("config.toml", text), @r#"
+        - name: docs
+          type: mcp
+          mcpConfig:
+            transport: stdio
+            command: npx
+            args: ["-y", docs]
+            env:
+              API_KEY: abc
+        - name: api
+          type: mcp
+          mcpConfig:
+            transport: streamable-http
+            endpoint: https://a.example/mcp
+            headers:
+              X-Team: a
+              Authorization: "Bearer ${API_TOKEN}"
+              X-User: "${USER_ID}"
+            toolFilter:
+              allowlist: [read]
+    note: config.toml:4:1: mcp_servers.docs: not imported: `startup_timeout_sec`
+    note: config.toml:7:21: mcp_servers.docs.env.API_KEY: this value is copied into the manifest; use `${NAME}` to keep it out
+    note: config.toml:17:1: mcp_servers.off: `off` is disabled and not imported
+    "#);
+    assert_snapshot!(named("config.toml", "a = [1,\n[x"), @"config.toml:2:3: invalid TOML: unclosed array, expected `]`");
+    assert_snapshot!(named("config.toml", "[mcp_servers.a]\ncommand = 5"), @r#"
+    - name: a
+      type: mcp
+      mcpConfig:
+        transport: stdio
+        command: "5"
+    "#);
+    assert_snapshot!(named("config.toml", "model = 'x'"), @"
+    config.toml:1:1: no MCP servers found
+      expected `mcpServers`, or `servers` (VS Code), with at least one server
+    ");
+}
+
+#[test]
+fn zed() {
+    let text = r#"{
+  // Settings
+  "theme": "One",
+  "context_servers": {
+    "new": {"source": "custom", "command": "uvx", "args": ["a"], "env": {"B": "c"}},
+    "old": {"command": {"path": "npx", "args": ["b"], "env": null}, "settings": {}},
+    "url": {"url": "https://a.example/mcp"}
+  }
+}"#;
+    assert_snapshot!(named("settings.json", text), @"
+        - name: new
+          type: mcp
+          mcpConfig:
+            transport: stdio
+            command: uvx
+            args: [a]
+            env:
+              B: c
+        - name: old
+          type: mcp
+          mcpConfig:
+            transport: stdio
+            command: npx
+            args: [b]
+        - name: url
+          type: mcp
+          mcpConfig:
+            transport: streamable-http
+            endpoint: https://a.example/mcp
+    note: settings.json:6:12: context_servers.old: not imported: `settings`
+    ");
+}
+
+#[test]
+fn model_behaviors_become_thresholds_of_models() {
+    let text = r#"{
+  "Mcp": {"Servers": [{"Name": "weather", "Command": "uvx"}]},
+  "WebTools": {"MaxSearchResults": 5},
+  "ModelBehaviors": {
+    "Default": {},
+    "Models": {
+      "openrouter/deepseek": {"ToolResultChunkingThreshold": 32000, "MaxTokens": 5},
+      "small": {"MaxTokens": 5}
+    }
+  }
+}"#;
+    let import = import(text).unwrap_or_else(|problems| panic!("{problems}"));
+    let manifest = parse_with(&[source("tools.yaml", &import.to_yaml())], &|_| None).unwrap();
+    let results = manifest.process.builtins.unwrap().results.unwrap();
+    assert_eq!(results.models, [("openrouter/deepseek".to_owned(), 32_000)]);
+    assert_snapshot!(import.to_yaml().split_once("---\n").unwrap().1, @"
+    apiVersion: toolyard.dev/v1alpha1
+    kind: Toolyard
+    spec:
+      builtins:
+        results:
+          models:
+            openrouter/deepseek:
+              threshold: 32000
+        scripts:
+          enabled: false
+        guides:
+          enabled: false
+        skills:
+          enabled: false
+        search:
+          enabled: false
+        mcp:
+          enabled: false
+    ");
+    let notes: String = import.notes().iter().map(|note| format!("{note}\n")).collect();
+    assert_snapshot!(notes, @r#"
+    dir/mcp.json:1:1: not imported: `WebTools`
+    dir/mcp.json:4:21: ModelBehaviors: not imported: `Default`
+    dir/mcp.json:7:30: ModelBehaviors.Models["openrouter/deepseek"]: not imported: `MaxTokens`
+    dir/mcp.json:8:16: ModelBehaviors.Models.small: not imported: `MaxTokens`
+    "#);
+    assert_snapshot!(
+        problems(r#"{"Mcp": {"Servers": [{"Name": "a", "Command": "x"}]}, "ModelBehaviors": {"Models": {"m": {"ToolResultChunkingThreshold": 0}, "n": 5}}}"#),
+        @"
+    dir/mcp.json:1:122: ModelBehaviors.Models.m.ToolResultChunkingThreshold: this number is out of range
+      expected a whole number from 1 to 1000000000
+    dir/mcp.json:1:131: ModelBehaviors.Models.n: found a number
+      expected an object
+    "
+    );
+}
+
+/// Files of clients in a folder of their own.
+struct ClientFiles(tempfile::TempDir);
+
+impl ClientFiles {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let folder = tempfile::TempDir::new().unwrap();
+        for (name, text) in files {
+            std::fs::write(folder.path().join(name), text).unwrap();
+        }
+        Self(folder)
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn hide_folder(&self, text: &str) -> String {
+        text.replace(self.0.path().to_str().unwrap(), "DIR")
+    }
+}
+
+#[test]
+fn models_of_an_imported_file_take_effect() {
+    let settings = r#"{"Mcp": {"Servers": [{"Name": "a", "Command": "x"}]}, "ModelBehaviors": {"Models":
+        {"m": {"ToolResultChunkingThreshold": 5}, "n": {"ToolResultChunkingThreshold": 6}}}}"#;
+    let process = |builtins: &str| {
+        format!("apiVersion: toolyard.dev/v1alpha1\nkind: Toolyard\nspec: {{builtins: {builtins}}}\n")
+    };
+    let check = |builtins: Option<&str>, expected: Option<&[(&str, usize)]>| {
+        let text = builtins.map(process).unwrap_or_default();
+        let files = ClientFiles::new(&[("settings.json", settings), ("gateway.yaml", &text)]);
+        let manifests = [files.path("gateway.yaml")];
+        let (manifest, _) = load_and_import(&manifests, &[files.path("settings.json")]).unwrap();
+        let builtins = manifest.process.builtins.unwrap();
+        let models = builtins.results.map(|results| results.models);
+        let expected = expected.map(|models| models.iter().map(|(id, n)| ((*id).to_owned(), *n)).collect());
+        assert_eq!(models, expected);
+        assert_eq!(manifest.handlers[0].name.as_str(), "builtins");
+    };
+    check(None, Some(&[("m", 5), ("n", 6)]));
+    check(Some("{results: {models: {m: {threshold: 9}}}}"), Some(&[("m", 9), ("n", 6)]));
+    check(Some("{results: {enabled: false}}"), None);
+}
+
+#[test]
+fn unset_variable_costs_its_server_only() {
+    let files = ClientFiles::new(&[(
+        "mcp.json",
+        r#"{"mcpServers": {"a": {"command": "x"}, "b": {"command": "x", "env": {"T": "${TOOLYARD_TEST_UNSET}"}}}}"#,
+    )]);
+    let (manifest, notes) = load_and_import(&[], &[files.path("mcp.json")]).unwrap();
+    let names: Vec<_> = manifest.handlers.iter().map(|handler| handler.name.as_str()).collect();
+    assert_eq!(names, ["a"]);
+    assert!(notes[0].is_warning);
+    assert_snapshot!(files.hide_folder(&notes[0].to_string()), @"DIR/mcp.json:1:45: `b` is left out: the environment variable `TOOLYARD_TEST_UNSET` is not set");
+}
+
+#[track_caller]
+fn servers_yaml(
+    files: &ClientFiles,
+    names: &[(&str, Option<&str>)],
+    placement: SecretPlacement<'_>,
+) -> String {
+    let client_files: Vec<_> = names
+        .iter()
+        .map(|(name, project)| ClientFile { path: files.path(name), project: project.map(str::to_owned) })
+        .collect();
+    let found = import_servers(&client_files, placement);
+    let mut text = String::new();
+    for server in &found.servers {
+        text += &yaml::to_yaml(&serde_json::json!([server.handler]));
+        text.extend(server.unresolved.iter().map(|unresolved| format!("unresolved: {unresolved}\n")));
+    }
+    text.extend(found.secrets.iter().map(|secret| format!("{} = {}\n", secret.name, secret.value.expose())));
+    text.extend(found.notes.iter().map(|note| format!("note: {note}\n")));
+    files.hide_folder(&text)
+}
+
+const SECRETS: &str = r#"{"mcpServers": {
+  "github": {"command": "docker", "args": ["--token", "t1", "--key=t2", "-y", "pkg", "--header", "Authorization: Bearer t3"],
+    "env": {"GITHUB_TOKEN": "ghp_1", "LOG": "info", "DATABASE_URL": "postgres://me:pw@db/x", "OPEN_KEY": "${TOOLYARD_TEST_UNSET}"}},
+  "other": {"command": "x", "env": {"GITHUB_TOKEN": "ghp_2"}},
+  "third": {"command": "y", "env": {"GITHUB_TOKEN": "ghp_1"}},
+  "api": {"url": "https://a.example/mcp?api_key=t4", "headers": {"X-Api-Key": "t5", "X-Team": "a"}}
+}}"#;
+
+#[test]
+fn secrets_of_clients_become_references() {
+    let files = ClientFiles::new(&[("mcp.json", SECRETS)]);
+    let file = [("mcp.json", None)];
+    assert_snapshot!(servers_yaml(&files, &file, SecretPlacement::Files("secrets")), @r#"
+    - name: github
+      type: mcp
+      mcpConfig:
+        transport: stdio
+        command: docker
+        args:
+          - "--token"
+          - "${file:secrets/GITHUB_TOKEN_2}"
+          - "--key=${file:secrets/GITHUB_KEY}"
+          - "-y"
+          - pkg
+          - "--header"
+          - "${file:secrets/GITHUB_AUTHORIZATION}"
+        env:
+          GITHUB_TOKEN: "${file:secrets/GITHUB_TOKEN}"
+          LOG: info
+          DATABASE_URL: "${file:secrets/DATABASE_URL}"
+          OPEN_KEY: "${TOOLYARD_TEST_UNSET}"
+    unresolved: the environment variable `TOOLYARD_TEST_UNSET` is not set
+    - name: other
+      type: mcp
+      mcpConfig:
+        transport: stdio
+        command: x
+        env:
+          GITHUB_TOKEN: "${file:secrets/OTHER_GITHUB_TOKEN}"
+    - name: third
+      type: mcp
+      mcpConfig:
+        transport: stdio
+        command: "y"
+        env:
+          GITHUB_TOKEN: "${file:secrets/GITHUB_TOKEN}"
+    - name: api
+      type: mcp
+      mcpConfig:
+        transport: streamable-http
+        endpoint: "${file:secrets/API_URL}"
+        headers:
+          X-Api-Key: "${file:secrets/API_X_API_KEY}"
+          X-Team: a
+    API_URL = https://a.example/mcp?api_key=t4
+    API_X_API_KEY = t5
+    DATABASE_URL = postgres://me:pw@db/x
+    GITHUB_AUTHORIZATION = Authorization: Bearer t3
+    GITHUB_KEY = t2
+    GITHUB_TOKEN = ghp_1
+    GITHUB_TOKEN_2 = t1
+    OTHER_GITHUB_TOKEN = ghp_2
+    "#);
+    let variables = servers_yaml(&files, &file, SecretPlacement::Variables);
+    assert!(variables.contains("GITHUB_TOKEN: \"${GITHUB_TOKEN}\"\n"), "{variables}");
+    assert!(
+        variables.contains("unresolved: the environment variable `GITHUB_TOKEN` is not set"),
+        "{variables}"
+    );
+    let copied = servers_yaml(&files, &file, SecretPlacement::Manifest);
+    assert!(copied.contains("GITHUB_TOKEN: ghp_1\n"), "{copied}");
+    assert!(copied.contains("this value is copied"), "{copied}");
+}
+
+#[test]
+fn equal_servers_of_several_clients_are_imported_once() {
+    let files = ClientFiles::new(&[
+        ("one.json", r#"{"mcpServers": {"files": {"command": "x"}, "more": {"command": "y"}}}"#),
+        ("two.json", r#"{"servers": {"files": {"command": "x"}, "more": {"command": "z"}}}"#),
+        ("none.json", r#"{"theme": "dark"}"#),
+        ("broken.json", "{"),
+        (
+            "claude.json",
+            r#"{"mcpServers": {}, "projects": {"/p": {"mcpServers": {"mine": {"command": "p"}}}, "/q": {}}}"#,
+        ),
+    ]);
+    let all = [
+        ("one.json", None),
+        ("two.json", None),
+        ("none.json", None),
+        ("broken.json", None),
+        ("claude.json", None),
+        ("claude.json", Some("/p")),
+        ("claude.json", Some("/q")),
+    ];
+    assert_snapshot!(servers_yaml(&files, &all, SecretPlacement::Manifest), @r#"
+    - name: files
+      type: mcp
+      mcpConfig:
+        transport: stdio
+        command: x
+    - name: more
+      type: mcp
+      mcpConfig:
+        transport: stdio
+        command: "y"
+    - name: more-2
+      type: mcp
+      mcpConfig:
+        transport: stdio
+        command: z
+    - name: mine
+      type: mcp
+      mcpConfig:
+        transport: stdio
+        command: p
+    note: DIR/two.json:1:23: servers.files: `files` is renamed to `files-2`
+    note: DIR/two.json:1:49: servers.more: `more` is renamed to `more-2`
+    note: DIR/two.json:1:23: `files-2` is the same as `files`
+    note: DIR/broken.json:2:1: invalid YAML or JSON: while parsing a node, did not find expected node content
+    "#);
+}
+
+#[test]
+fn client_file_is_no_manifest() {
+    let problems = parse_with(&[source("mcp.json", r#"{"mcpServers": {"a": {"command": "x"}}}"#)], &|_| None);
+    assert_snapshot!(problems.unwrap_err(), @"
+    mcp.json:1:1: this is the configuration of an MCP client, not a manifest
+      hint: serve its servers by `toolyard serve --import FILE`, or convert it by `toolyard import FILE`
+    ");
 }

@@ -224,7 +224,7 @@ fn problems_do_not_quote_endpoints() {
     assert_snapshot!(http("mcp.example.com"), @"
     tools.yaml:10:17: spec.handlers[0].mcpConfig.endpoint: this is not an endpoint
       expected a URL such as https://mcp.example.com/mcp
-      hint: it begins with http:// or https://
+      hint: the scheme is missing: put `http://` or `https://` in front
     ");
     assert_snapshot!(http("ftp://mcp.example.com/"), @"
     tools.yaml:10:17: spec.handlers[0].mcpConfig.endpoint: this is not an endpoint
@@ -318,7 +318,7 @@ fn problems_do_not_quote_environment_values() {
     assert_snapshot!(problems(&mcp("transport: streamable-http\nendpoint: '${TOKEN}'")), @"
     tools.yaml:10:17: spec.handlers[0].mcpConfig.endpoint: this is not an endpoint
       expected a URL such as https://mcp.example.com/mcp
-      hint: it begins with http:// or https://
+      hint: the scheme is missing: put `http://` or `https://` in front
     ");
     let twice = "  - {name: '${TOKEN}', type: client}\n  - {name: '${TOKEN}', type: client}\n";
     assert_snapshot!(problems(&registry(twice)), @"

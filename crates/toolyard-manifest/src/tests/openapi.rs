@@ -325,7 +325,7 @@ credentials:
       hint: is the variable empty?
     tools.yaml:15:42: spec.handlers[0].openAPIConfig.credentials.client.tokenURL: this is not an endpoint
       expected a URL such as https://mcp.example.com/mcp
-      hint: it begins with http:// or https://
+      hint: the scheme is missing: put `http://` or `https://` in front
     tools.yaml:15:59: spec.handlers[0].openAPIConfig.credentials.client.scopes[0]: `a b` is not a scope
       expected visible ASCII characters without blanks, such as read:pets
       hint: each scope is an item of the list
@@ -347,7 +347,7 @@ fn mistakes() {
     assert_snapshot!(problems(&openapi("specURL: swagger.json\nbaseURL: ftp://a.example\noperationFilter: getPetById")), @"
     tools.yaml:9:16: spec.handlers[0].openAPIConfig.specURL: this is not the URL of a description
       expected a URL such as https://api.example.com/openapi.json, or `file:` and a path
-      hint: it begins with http:// or https://
+      hint: the scheme is missing: put `http://` or `https://` in front
     tools.yaml:10:16: spec.handlers[0].openAPIConfig.baseURL: this is not an endpoint
       expected a URL such as https://mcp.example.com/mcp
       hint: it begins with http:// or https://

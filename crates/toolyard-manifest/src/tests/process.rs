@@ -361,7 +361,7 @@ logs: {format: text, filter: 'inof,hyper=loud'}
       expected a letter, then letters, digits, `_` and `.`, up to 64 in all
     tools.yaml:6:22: spec.telemetry.otlp.endpoint: this is not an endpoint
       expected a URL such as https://mcp.example.com/mcp
-      hint: it begins with http:// or https://
+      hint: the scheme is missing: put `http://` or `https://` in front
     tools.yaml:6:50: spec.telemetry.otlp.protocol: `thrift` is not a known protocol
       expected one of grpc, http
     tools.yaml:6:68: spec.telemetry.otlp.headers.Host: `Host` is not the name of a header to set

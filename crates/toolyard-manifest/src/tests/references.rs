@@ -89,7 +89,7 @@ fn problems_do_not_quote_file_contents() {
     assert_snapshot!(problems(&mcp("transport: streamable-http\nendpoint: '${file:fixtures/secrets/token}'")), @"
     tools.yaml:10:17: spec.handlers[0].mcpConfig.endpoint: this is not an endpoint
       expected a URL such as https://mcp.example.com/mcp
-      hint: it begins with http:// or https://
+      hint: the scheme is missing: put `http://` or `https://` in front
     ");
 }
 

@@ -1,0 +1,167 @@
+//! The servers in the files of several clients, for a new manifest.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::{
+    ExtractedSecret, ImportNote, ImportedDocument, NameAllocator, import_servers_of, member, parse,
+    rewrite::COPIED_SECRET,
+    secrets::SecretExtractor,
+    servers,
+    unresolved::{handlers_mut, name_of, unresolved},
+};
+use crate::{
+    cursor::ValueCursor,
+    manifest::{self, process_environment},
+    problem::{SourceLocation, quoted},
+    report::ProblemReport,
+    source,
+    tree::TreeNode,
+    value::{self, StringMode},
+};
+
+/// A file of a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientFile {
+    /// Path of the file.
+    pub path: PathBuf,
+    /// The project whose servers are meant, in a file with the servers of several projects (`projects` in the file of
+    /// Claude Code). `None`: the servers of the user.
+    pub project: Option<String>,
+}
+
+/// A server of a client. It may contain secrets, so there is no `Debug`.
+#[derive(Clone, PartialEq)]
+pub struct ClientServer {
+    /// Name of the handler.
+    pub name: String,
+    /// The handler as in a manifest.
+    pub handler: Value,
+    /// Variables that it refers to and that are not set, as a message.
+    pub unresolved: Option<String>,
+}
+
+/// The servers of several files.
+#[derive(Clone, Default, PartialEq)]
+pub struct ClientServers {
+    /// The servers, in the order of the files. Of equal ones the first.
+    pub servers: Vec<ClientServer>,
+    /// The secrets that the servers refer to; empty if they contain them.
+    pub secrets: Vec<ExtractedSecret>,
+    /// Lengths above which results are large, by model.
+    pub models: Vec<(String, usize)>,
+    /// Remarks, in the order of the files.
+    pub notes: Vec<ImportNote>,
+}
+
+/// The place of the secrets in clients' files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SecretPlacement<'a> {
+    /// The manifest itself.
+    Manifest,
+    /// Files in this folder, which is relative to that of the manifest.
+    Files(&'a str),
+    /// Environment variables.
+    Variables,
+}
+
+/// Returns the servers of these files. A file that cannot be read, or is invalid, is left out with notes.
+#[must_use]
+pub fn import_servers(files: &[ClientFile], secrets_in: SecretPlacement<'_>) -> ClientServers {
+    let (mut names, mut secrets) = (NameAllocator::default(), SecretExtractor::default());
+    let mut found = ClientServers::default();
+    for file in files {
+        let report = ProblemReport::lenient(&process_environment);
+        let imported = import_file(&file.path, file.project.as_deref(), &mut names, &report);
+        let source = file.path.display().to_string();
+        if let Some(imported) = &imported {
+            manifest::check(ValueCursor::document(&source, &imported.document, &report));
+        }
+        match (report.finish(imported), secrets_in) {
+            (Ok(None), _) => {}
+            (Ok(Some(imported)), SecretPlacement::Manifest) => found.add_document(&source, imported, None),
+            (Ok(Some(imported)), _) => {
+                found.add_document(&source, imported, Some((&mut secrets, secrets_in)))
+            }
+            (Err(problems), _) => found.notes.extend(problems.iter().map(ImportNote::of_problem)),
+        }
+    }
+    found.secrets = secrets.finish();
+    found
+}
+
+/// Reads a file. A file without servers is no problem here.
+fn import_file(
+    path: &Path,
+    project: Option<&str>,
+    names: &mut NameAllocator,
+    report: &ProblemReport<'_>,
+) -> Option<ImportedDocument> {
+    let source = source::read_file(path, report)?;
+    let root = parse(&source, report)?;
+    let root = ValueCursor::document(&source.name, &root, report);
+    let servers = match project {
+        Some(project) => member(&member(&member(&root, "projects")?, project)?, "mcpServers")?,
+        None if super::is_client_file(&root) => servers(&root)?,
+        None => return None,
+    };
+    if servers.is_empty_collection() {
+        return None;
+    }
+    import_servers_of(&source.name, &root, &servers, names, report)
+}
+
+impl SecretPlacement<'_> {
+    fn reference(self, name: &str) -> String {
+        match self {
+            Self::Files(folder) => format!("${{file:{folder}/{name}}}"),
+            Self::Manifest | Self::Variables => format!("${{{name}}}"),
+        }
+    }
+}
+
+impl ClientServers {
+    fn add_document(
+        &mut self,
+        source: &str,
+        mut imported: ImportedDocument,
+        extraction: Option<(&mut SecretExtractor, SecretPlacement<'_>)>,
+    ) {
+        let missing = |document: &mut TreeNode| {
+            let handlers = handlers_mut(document).map(|handlers| &**handlers).unwrap_or_default();
+            handlers.iter().map(|handler| unresolved(source, handler)).collect::<Vec<_>>()
+        };
+        // The files with secrets do not exist yet.
+        let mut unresolved = missing(&mut imported.document);
+        if let Some((secrets, placement)) = extraction {
+            secrets.extract(&mut imported.document, &|name| placement.reference(name));
+            imported.notes.retain(|note| note.message != COPIED_SECRET);
+            if placement == SecretPlacement::Variables {
+                unresolved = missing(&mut imported.document);
+            }
+        }
+        self.notes.extend(imported.notes);
+        self.models.extend(imported.models);
+        let handlers = handlers_mut(&mut imported.document).map(std::mem::take).unwrap_or_default();
+        for (handler, unresolved) in handlers.iter().zip(unresolved) {
+            self.add(source, handler, unresolved);
+        }
+    }
+
+    /// Adds a handler unless there is one that differs only in its name.
+    fn add(&mut self, source: &str, node: &TreeNode, unresolved: Option<String>) {
+        let report = ProblemReport::lenient(&process_environment);
+        let cursor = ValueCursor::document(source, node, &report);
+        let Some(handler) = value::object(cursor, StringMode::Literal).map(Value::Object) else { return };
+        let name = name_of(node).unwrap_or_default();
+        let is_same = |server: &&ClientServer| server.handler["mcpConfig"] == handler["mcpConfig"];
+        if let Some(same) = self.servers.iter().find(is_same) {
+            let message = format!("{} is the same as {}", quoted(&name), quoted(&same.name));
+            let location = SourceLocation::at(source, node.position);
+            self.notes.push(ImportNote { location, message, is_warning: false });
+            return;
+        }
+        self.servers.push(ClientServer { name, handler, unresolved });
+    }
+}
