@@ -17,7 +17,7 @@
 mod content;
 pub mod message;
 mod mirror;
-mod places;
+pub(crate) mod places;
 mod preparation;
 pub mod rules;
 mod shape;

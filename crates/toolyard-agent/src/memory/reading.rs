@@ -28,6 +28,7 @@ use toolyard_manifest::ReadSettings;
 pub(super) use excerpt::excerpt;
 use matching::LineSearch;
 use numbered::NumberedLines;
+pub(super) use numbered::line_count;
 use pattern::{LinePattern, PatternError};
 use range::{LineRange, RangeError};
 
@@ -55,6 +56,8 @@ pub struct SourceText {
     pub text: String,
     /// Number of lines of a longer text that precede it.
     pub lines_before: usize,
+    /// Number of lines of a longer text that follow it, if it stands for the longer text.
+    pub lines_after: usize,
     /// True if it is a part of a longer text.
     pub is_part: bool,
 }

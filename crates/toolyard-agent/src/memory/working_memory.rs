@@ -2,6 +2,7 @@
 
 mod ledger;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -215,6 +216,30 @@ impl WorkingMemory {
             missing = Some(record.id.clone());
         }
         Err(MemoryError::Contended)
+    }
+
+    /// Returns the entries of several keys of one namespace; `None` for those that it does not have.
+    pub(super) async fn find_all(
+        &self,
+        namespace: &MemoryNamespace,
+        paths: impl Iterator<Item = String>,
+    ) -> Result<Vec<Option<MemoryRecord>>, MemoryError> {
+        let entries = self.read(namespace).await?.index.entries;
+        let mut by_path: HashMap<_, _> =
+            entries.into_iter().map(|record| (record.key.to_lowercase(), record)).collect();
+        Ok(paths.map(|path| by_path.remove(&path.to_lowercase())).collect())
+    }
+
+    /// Returns the stored texts of entries, several of which are read at a time; `None` for those that are gone.
+    pub(super) async fn stored_texts(
+        &self,
+        records: &[MemoryRecord],
+    ) -> Result<Vec<Option<String>>, MemoryError> {
+        let mut texts = Vec::with_capacity(records.len());
+        for records in records.chunks(PARTS_AT_ONCE) {
+            texts.extend(try_join_all(records.iter().map(|record| self.stored(record))).await?);
+        }
+        Ok(texts)
     }
 
     /// Deletes an entry and returns it.

@@ -11,7 +11,7 @@ fn read_within(text: &str, request: (&str, &str, usize), limits: ReadSettings) -
         Ok(request) => request,
         Err(error) => return format!("error: {error}"),
     };
-    let source = SourceText { text: text.to_owned(), lines_before: 0, is_part: false };
+    let source = SourceText { text: text.to_owned(), lines_before: 0, lines_after: 0, is_part: false };
     request.read(&source, &limits, Instant::now() + Duration::from_secs(60)).text
 }
 
@@ -150,7 +150,7 @@ fn match_on_the_border_of_two_parts_is_found() {
 fn costly_search_ends_at_its_deadline_with_a_place_to_continue() {
     let text = "ab\n".repeat(10) + &"ab".repeat(2_000_000);
     let request = PartRequest::parse(None, Some("(a|b)*c"), false, 0).expect("a pattern");
-    let source = SourceText { text, lines_before: 100, is_part: true };
+    let source = SourceText { text, lines_before: 100, lines_after: 0, is_part: true };
     let part = request.read(&source, &ReadSettings::default(), Instant::now());
     assert_eq!(part.text, "No match in 0 lines.\n[stopped at the time limit: continue with lines \"101-\"]");
 }
@@ -160,7 +160,7 @@ async fn search_without_a_permit_times_out() {
     let reader = PartReader::new(ReadSettings { concurrent: 1, ..ReadSettings::default() });
     let permit = reader.permits.clone().acquire_owned().await.expect("a permit");
     let request = PartRequest::parse(Some("1"), None, false, 0).expect("a range");
-    let source = SourceText { text: "a".to_owned(), lines_before: 0, is_part: false };
+    let source = SourceText { text: "a".to_owned(), lines_before: 0, lines_after: 0, is_part: false };
     assert_eq!(reader.read(source.clone(), request.clone()).await, Err(PartError::TooSlow));
     drop(permit);
     tokio::time::resume();
