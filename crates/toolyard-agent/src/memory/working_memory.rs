@@ -41,7 +41,7 @@ const KEYLESS: MemorySpaces = MemorySpaces {
 /// Maximum size in bytes of a part of a value, which is stored under one key.
 const PART: usize = 256 * 1024;
 /// Maximum number of parts that are read or written concurrently.
-const PARTS_AT_ONCE: usize = 8;
+pub(super) const PARTS_AT_ONCE: usize = 8;
 /// Maximum number of attempts to change a namespace that others change concurrently.
 const ATTEMPTS: usize = 64;
 /// Number of namespaces that are read at a time for a list of several, and maximum number of such reads.
@@ -240,6 +240,11 @@ impl WorkingMemory {
             texts.extend(try_join_all(records.iter().map(|record| self.stored(record))).await?);
         }
         Ok(texts)
+    }
+
+    /// Returns the values of at most [`PARTS_AT_ONCE`] entries; `None` for those that are gone.
+    pub(super) async fn values(&self, records: &[MemoryRecord]) -> Result<Vec<Option<String>>, MemoryError> {
+        try_join_all(records.iter().map(|record| self.value(record))).await
     }
 
     /// Deletes an entry and returns it.

@@ -105,7 +105,7 @@ impl MemoryHandlers {
             category: non_blank(args.category),
             tags: tags(args.tags),
         };
-        let hits = search.among(&self.memory, records).await?;
+        let hits = search.among(&self.memory, self.parts.runner(), records).await?;
         Ok(texts::search_result(&hits, self.memory.now(), prefix.as_deref(), access.own().ok()))
     }
 
