@@ -13,6 +13,7 @@ use futures_util::future::try_join_all;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::OnceCell;
+use tokio::time::sleep;
 use toolyard_core::store::{KeySpace, KeyValueStore, PutRequest, StoreError, StoreErrorKind, WriteCondition};
 use toolyard_manifest::MemorySettings;
 
@@ -44,6 +45,8 @@ const PART: usize = 256 * 1024;
 pub(super) const PARTS_AT_ONCE: usize = 8;
 /// Maximum number of attempts to change a namespace that others change concurrently.
 const ATTEMPTS: usize = 64;
+/// Maximum time between two attempts.
+const MAX_BACKOFF: Duration = Duration::from_millis(64);
 /// Number of namespaces that are read at a time for a list of several, and maximum number of such reads.
 const PAGE: usize = 16;
 const MAX_PAGES: usize = 64;
@@ -364,7 +367,7 @@ impl WorkingMemory {
         namespace: &MemoryNamespace,
         mut change: impl FnMut(&mut NamespaceIndex) -> Result<T, MemoryError>,
     ) -> Result<(T, SizeChange), MemoryError> {
-        for _ in 0..ATTEMPTS {
+        for attempt in 0..ATTEMPTS {
             let NamespaceSnapshot { mut index, version, stored_size } = self.read(namespace).await?;
             let changed = change(&mut index)?;
             let condition = version.map_or(WriteCondition::Absent, WriteCondition::Version);
@@ -374,6 +377,7 @@ impl WorkingMemory {
             if self.store.put(spaces_of(namespace).index, namespace.as_str(), put).await?.is_some() {
                 return Ok((changed, SizeChange { before: stored_size, after: index.size() }));
             }
+            backoff(attempt).await;
         }
         Err(MemoryError::Contended)
     }
@@ -420,6 +424,13 @@ impl WorkingMemory {
             }
         }
     }
+}
+
+/// Waits after an attempt to change what others change concurrently, for a random time, so that they do not meet again.
+async fn backoff(attempt: usize) {
+    let most = MAX_BACKOFF.min(Duration::from_millis(1 << attempt.min(10)));
+    let random = getrandom::u32().map_or(0.5, |random| f64::from(random) / f64::from(u32::MAX));
+    sleep(most.mul_f64(random)).await;
 }
 
 /// A part of a value to write.

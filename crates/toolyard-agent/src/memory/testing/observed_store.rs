@@ -25,6 +25,8 @@ pub(crate) struct ObservedStore {
     counts: [AtomicUsize; 4],
     running: AtomicUsize,
     most_running: AtomicUsize,
+    /// Number of puts that fail because of their condition.
+    conflicts: AtomicUsize,
     held: watch::Sender<HashSet<(StoreOperation, &'static str)>>,
 }
 
@@ -35,6 +37,7 @@ impl ObservedStore {
             counts: [const { AtomicUsize::new(0) }; 4],
             running: AtomicUsize::new(0),
             most_running: AtomicUsize::new(0),
+            conflicts: AtomicUsize::new(0),
             held: watch::Sender::default(),
         })
     }
@@ -47,6 +50,11 @@ impl ObservedStore {
     /// Returns the maximum number of concurrent operations.
     pub(crate) fn most_running(&self) -> usize {
         self.most_running.load(Ordering::Relaxed)
+    }
+
+    /// Makes the next puts fail as if others had changed the values.
+    pub(crate) fn conflict(&self, puts: usize) {
+        self.conflicts.store(puts, Ordering::Relaxed);
     }
 
     /// Holds further operations in a key space until they are released.
@@ -94,6 +102,11 @@ impl KeyValueStore for ObservedStore {
     fn put<'a>(&'a self, space: KeySpace, key: &'a str, put: PutRequest) -> StoreFuture<'a, Option<u64>> {
         async move {
             let _running = self.begin(StoreOperation::Put, space).await;
+            let left = self.conflicts.load(Ordering::Relaxed);
+            if left > 0 {
+                self.conflicts.store(left - 1, Ordering::Relaxed);
+                return Ok(None);
+            }
             self.inner.put(space, key, put).await
         }
         .boxed()
