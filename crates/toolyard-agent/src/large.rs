@@ -17,7 +17,7 @@
 mod content;
 pub mod message;
 mod mirror;
-mod places;
+pub(crate) mod places;
 mod preparation;
 pub mod rules;
 mod shape;
@@ -26,6 +26,7 @@ mod storage;
 mod tests;
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -42,7 +43,7 @@ use toolyard_manifest::ResultSettings;
 use crate::guides::GuideDocument;
 use crate::memory::session_handles::set_handle;
 use crate::memory::tools::NAMES;
-use crate::memory::{MemoryCaller, MemoryError, RoomPolicy, WorkingMemory};
+use crate::memory::{MemoryCaller, MemoryError, RoomPolicy, SESSION_META, WorkingMemory};
 use content::ResultLimit;
 use preparation::{MemoryTarget, PreparedResult, ResultPreparation, SplitResult};
 pub use rules::MODEL_META;
@@ -84,7 +85,8 @@ struct ChunkingPlan {
     /// Origin of the call, from which the owner of long work follows.
     origin: Option<Arc<dyn Any + Send + Sync>>,
     long_work: Option<LongWork>,
-    memory_caller: MemoryCaller,
+    /// Session that the request names.
+    named_session: Option<String>,
     tool: Arc<str>,
     /// True for `tasks/get`, false for a tool call.
     is_task: bool,
@@ -132,7 +134,7 @@ impl LargeResults {
             caller: call.caller.clone(),
             origin: call.origin.clone(),
             long_work: self.long_work.clone(),
-            memory_caller: MemoryCaller::of_call(call),
+            named_session: call.meta.get_str(SESSION_META).map(Cow::into_owned),
             tool: entry.name.clone(),
             is_task,
             settings,
@@ -216,7 +218,8 @@ impl ChunkingPlan {
     /// Returns a place for the result. Fails with the reason, for the model.
     async fn place(&self, memory: &WorkingMemory) -> Result<ResultPlace, String> {
         let options = &self.settings.options;
-        let place = ResultPlace::new(memory, self.memory_caller.clone(), &self.tool, options.ttl);
+        let caller = MemoryCaller::new(&self.caller, self.named_session.clone());
+        let place = ResultPlace::new(memory, caller, &self.tool, options.ttl);
         storage::in_time(options.store_time, place).await.map_err(|refusal| refusal.text(&self.tool))
     }
 

@@ -12,6 +12,7 @@
 //! - [`query`]: selects a part of a stored JSON value;
 //! - [`reader`]: finds the text of a key: an entry, or a large result in chunks;
 //! - [`reading`]: reads lines of a text, by number and by pattern;
+//! - `blocking`: runs work on texts beside the threads of connections;
 //! - [`tools`], `texts`: the tools, and their results.
 //!
 //! # Storage
@@ -27,6 +28,7 @@
 //! other, and a ledger of all of them.
 
 pub mod access;
+mod blocking;
 pub mod chunk_keys;
 pub mod error;
 mod keyless_ledger;

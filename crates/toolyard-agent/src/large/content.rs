@@ -158,7 +158,11 @@ impl LargeContent {
             return self.shortened(body, Vec::new(), StoredResult { stored: None, chars, note }.to_json());
         }
         let room = self.room();
-        let notice = message::truncation(chars.saturating_sub(room), why);
+        // Whatever fits is not cut, and the notice is not shown.
+        let notice = match chars.checked_sub(room) {
+            None | Some(0) => message::text_is_whole(why),
+            Some(omitted) => message::truncation(omitted, why),
+        };
         let beginning = truncated_texts(self.aside(), room, &notice);
         let reference = StoredResult { stored: None, chars, note: notice.trim_start() };
         self.shortened(body, beginning, reference.to_json())

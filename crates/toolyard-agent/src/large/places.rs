@@ -4,7 +4,7 @@ use crate::chunk::TextChunk;
 use crate::memory::ChunkPlace;
 
 /// Iterator over the stored texts of chunks, with the place of each chunk in its text. Together they are the whole text.
-pub(super) struct StoredChunks<'a, 'c> {
+pub(crate) struct StoredChunks<'a, 'c> {
     text: &'a str,
     chunks: &'c [TextChunk<'a>],
     /// End of the preceding stored text.
@@ -14,7 +14,7 @@ pub(super) struct StoredChunks<'a, 'c> {
 }
 
 impl<'a, 'c> StoredChunks<'a, 'c> {
-    pub(super) const fn new(text: &'a str, chunks: &'c [TextChunk<'a>]) -> Self {
+    pub(crate) const fn new(text: &'a str, chunks: &'c [TextChunk<'a>]) -> Self {
         Self { text, chunks, end: 0, lines: 0 }
     }
 }

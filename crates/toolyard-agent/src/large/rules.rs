@@ -30,9 +30,14 @@ pub fn threshold(
 
 /// Returns the threshold of a model: that of its id, or else that of the longest configured prefix of it. Ignores case.
 fn model_threshold(settings: &ResultSettings, model: &str) -> Option<usize> {
-    let model = model.to_lowercase();
-    let fits = settings.models.iter().filter(|(id, _)| model.starts_with(&id.to_lowercase()));
+    let fits = settings.models.iter().filter(|(id, _)| begins_with(model, id));
     fits.max_by_key(|(id, _)| id.len()).map(|(_, threshold)| *threshold)
+}
+
+/// Returns `true` if a text has a prefix, ignoring case.
+fn begins_with(text: &str, prefix: &str) -> bool {
+    let mut text = text.chars().flat_map(char::to_lowercase);
+    prefix.chars().flat_map(char::to_lowercase).all(|c| text.next() == Some(c))
 }
 
 /// Returns the maximum length of a chunk in characters.
@@ -80,7 +85,8 @@ mod tests {
         check(None, None, None, None, 64_000);
         check(None, None, None, deepseek, 32_000);
         check(None, None, None, Some("OpenRouter/DeepSeek-Chat"), 32_000);
-        check(None, None, None, Some("openrouter/other"), 40_000);
+        check(None, None, None, Some("OPENROUTER/OTHER"), 40_000);
+        check(None, None, None, Some("openrouter"), 64_000);
         check(None, None, None, other, 64_000);
         check(None, None, deepseek, None, 32_000);
         check(None, None, deepseek, other, 64_000);

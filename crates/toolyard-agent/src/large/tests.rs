@@ -28,7 +28,7 @@ use crate::chunk;
 use crate::memory::chunk_keys as keys;
 use crate::memory::testing::ManualStore;
 use crate::memory::tools;
-use crate::memory::{MemoryNamespace, SESSION_META, SessionHandleSettings, SessionHandles};
+use crate::memory::{MemoryNamespace, SessionHandleSettings, SessionHandles};
 
 /// Answers each call with the same result. The result `echo` is the `_meta` of the call as a text.
 struct FixedResultBackend {

@@ -1,8 +1,9 @@
 //! The part of working memory that callers without a key share.
 //!
 //! The ledger lists the namespaces of these callers with their sizes and addresses. A save first enters what it is going
-//! to write, and learns which older namespaces have to go. Afterwards it enters the difference to what it has written, so
-//! that sizes are never too low, also with several gateways, or when one of them dies.
+//! to write. If there is no room, the ledger marks the older namespaces that have to go; these are deleted and then removed
+//! from the ledger, and the save tries again. Afterwards it enters the difference to what it has written. So sizes are never
+//! too low, also with several gateways, or when one of them dies, or a save is cancelled.
 
 use std::collections::BTreeMap;
 use std::time::SystemTime;
@@ -38,6 +39,9 @@ struct LedgerEntry {
     /// Expiry of all entries, in milliseconds since 1970.
     #[serde(rename = "e")]
     expires: u64,
+    /// True while the namespace is being deleted, so that others have room.
+    #[serde(rename = "d", default, skip_serializing_if = "std::ops::Not::not")]
+    is_evicted: bool,
 }
 
 /// Entries that a caller is about to save.
@@ -64,9 +68,10 @@ impl KeylessLedger {
         self.namespaces.iter().map(|entry| entry.expires).max().unwrap_or_default()
     }
 
-    /// Enters entries that are about to be saved, and removes the namespaces that have to go for them: the least
-    /// recently written ones of the same address while it exceeds its part, and then those of the address with most
-    /// bytes while all together exceed theirs. Returns what was removed.
+    /// Enters entries that are about to be saved, if there is room for them. Otherwise marks the namespaces that have to
+    /// go: the least recently written ones of the same address while it exceeds its part, and then those of the address
+    /// with most bytes while all together exceed theirs. Returns all marked ones. Once they are deleted,
+    /// [`KeylessLedger::forget`] makes room for another attempt.
     ///
     /// # Errors
     /// Returns an error if the namespace itself would exceed the part of its address.
@@ -77,34 +82,78 @@ impl KeylessLedger {
         now: SystemTime,
     ) -> Result<Vec<MemoryNamespace>, MemoryError> {
         let (name, part) = (claim.namespace.as_str(), limits.keyless_address_bytes());
-        let mut own = self.take(name).unwrap_or_else(|| LedgerEntry {
+        let before = self.take(name);
+        if let Some(before) = before.clone().filter(|before| before.is_evicted) {
+            self.namespaces.push(before);
+            return Ok(self.evicted());
+        }
+        let mut own = before.clone().unwrap_or_else(|| LedgerEntry {
             namespace: name.to_owned(),
             address: claim.address.to_owned(),
             bytes: 0,
             written: 0,
             expires: 0,
+            is_evicted: false,
         });
         let needed = own.bytes.saturating_add(claim.bytes);
         if needed > part {
             return Err(MemoryError::KeylessFull { limit: part, needed });
         }
         (own.bytes, own.written, own.expires) = (needed, millis(now), own.expires.max(claim.expires));
-        let mut removed = Vec::new();
+        if self.has_room_for(&own, limits, |_| true) {
+            self.namespaces.push(own);
+            return Ok(Vec::new());
+        }
         // The own entry counts, but is not among those that can go.
-        while self.bytes_of(&own.address) + own.bytes > part
-            || self.count_of(&own.address) >= MAX_NAMESPACES_OF_ADDRESS
-        {
-            let address = own.address.clone();
-            let Some(oldest) = self.take_oldest(&address) else { break };
-            removed.push(oldest);
+        while !self.address_has_room_for(&own, limits, LedgerEntry::stays) {
+            if !self.evict_oldest(&own.address) {
+                break;
+            }
         }
-        while self.bytes() + own.bytes > limits.keyless_bytes() || self.namespaces.len() >= MAX_NAMESPACES {
+        while !self.has_room_for(&own, limits, LedgerEntry::stays) {
             let largest = self.largest_address(&own);
-            let Some(oldest) = largest.and_then(|address| self.take_oldest(&address)) else { break };
-            removed.push(oldest);
+            if !largest.is_some_and(|address| self.evict_oldest(&address)) {
+                break;
+            }
         }
-        self.namespaces.push(own);
-        Ok(removed)
+        self.namespaces.extend(before);
+        Ok(self.evicted())
+    }
+
+    /// Removes namespaces that were marked, and that are deleted now.
+    pub(super) fn forget(&mut self, deleted: &[MemoryNamespace]) {
+        let is_deleted = |entry: &LedgerEntry| deleted.iter().any(|name| name.as_str() == entry.namespace);
+        self.namespaces.retain(|entry| entry.stays() || !is_deleted(entry));
+    }
+
+    /// Returns `true` if there is room for an entry beside those that count.
+    fn has_room_for(
+        &self,
+        own: &LedgerEntry,
+        limits: &MemorySettings,
+        counts: impl Fn(&LedgerEntry) -> bool + Copy,
+    ) -> bool {
+        let (count, bytes) = total(self.namespaces.iter().filter(|entry| counts(entry)));
+        self.address_has_room_for(own, limits, counts)
+            && count < MAX_NAMESPACES
+            && bytes + own.bytes <= limits.keyless_bytes()
+    }
+
+    /// Returns `true` if the part of its address has room for an entry beside those that count.
+    fn address_has_room_for(
+        &self,
+        own: &LedgerEntry,
+        limits: &MemorySettings,
+        counts: impl Fn(&LedgerEntry) -> bool,
+    ) -> bool {
+        let of_address = self.namespaces.iter().filter(|entry| entry.address == own.address);
+        let (count, bytes) = total(of_address.filter(|entry| counts(entry)));
+        count < MAX_NAMESPACES_OF_ADDRESS && bytes + own.bytes <= limits.keyless_address_bytes()
+    }
+
+    fn evicted(&self) -> Vec<MemoryNamespace> {
+        let evicted = self.namespaces.iter().filter(|entry| entry.is_evicted);
+        evicted.filter_map(|entry| MemoryNamespace::from_text(&entry.namespace)).collect()
     }
 
     /// Corrects the size of a namespace after a change: `claimed` bytes were entered, and it grew from `before` to
@@ -132,33 +181,33 @@ impl KeylessLedger {
         self.position(name).map(|at| self.namespaces.remove(at))
     }
 
-    fn take_oldest(&mut self, address: &str) -> Option<MemoryNamespace> {
-        let of_address = self.namespaces.iter().enumerate().filter(|(_, entry)| entry.address == address);
-        let (at, _) = of_address.min_by_key(|(_, entry)| entry.written)?;
-        MemoryNamespace::from_text(&self.namespaces.remove(at).namespace)
+    /// Marks the least recently written namespace of an address. Returns `false` if all are marked.
+    fn evict_oldest(&mut self, address: &str) -> bool {
+        let of_address = self.namespaces.iter_mut().filter(|entry| entry.address == address && entry.stays());
+        let oldest = of_address.min_by_key(|entry| entry.written);
+        oldest.map(|entry| entry.is_evicted = true).is_some()
     }
 
-    /// Returns the address with most bytes, of those whose namespaces are listed; `own` counts for its address.
+    /// Returns the address with most bytes, of those whose namespaces are listed and not marked; `own` counts for its address.
     fn largest_address(&self, own: &LedgerEntry) -> Option<String> {
         let mut sizes = BTreeMap::<&str, usize>::new();
-        for entry in &self.namespaces {
+        for entry in self.namespaces.iter().filter(|entry| entry.stays()) {
             *sizes.entry(&entry.address).or_default() += entry.bytes;
         }
         sizes.entry(&own.address).and_modify(|size| *size += own.bytes);
         sizes.into_iter().max_by_key(|(_, size)| *size).map(|(address, _)| address.to_owned())
     }
+}
 
-    fn bytes(&self) -> usize {
-        self.namespaces.iter().map(|entry| entry.bytes).sum()
+impl LedgerEntry {
+    const fn stays(&self) -> bool {
+        !self.is_evicted
     }
+}
 
-    fn bytes_of(&self, address: &str) -> usize {
-        self.namespaces.iter().filter(|entry| entry.address == address).map(|entry| entry.bytes).sum()
-    }
-
-    fn count_of(&self, address: &str) -> usize {
-        self.namespaces.iter().filter(|entry| entry.address == address).count()
-    }
+/// Returns the number of entries and of their bytes.
+fn total<'a>(entries: impl Iterator<Item = &'a LedgerEntry>) -> (usize, usize) {
+    entries.fold((0, 0), |(count, bytes), entry| (count + 1, bytes + entry.bytes))
 }
 
 #[cfg(test)]
@@ -166,6 +215,26 @@ mod tests {
     use std::time::{Duration, UNIX_EPOCH};
 
     use super::*;
+
+    /// Enters a claim, and deletes what has to go. Returns what was deleted.
+    fn claim_with_room(
+        ledger: &mut KeylessLedger,
+        claim: KeylessClaim<'_>,
+        limits: &MemorySettings,
+        now: SystemTime,
+    ) -> Result<Vec<MemoryNamespace>, MemoryError> {
+        let evicted = ledger.claim(claim, limits, now)?;
+        if !evicted.is_empty() {
+            assert_eq!(ledger.claim(claim, limits, now)?, evicted, "they are not deleted yet");
+            ledger.forget(&evicted);
+            assert_eq!(ledger.claim(claim, limits, now)?, [], "there is room now");
+        }
+        Ok(evicted)
+    }
+
+    fn bytes_of(ledger: &KeylessLedger) -> usize {
+        total(ledger.namespaces.iter()).1
+    }
 
     /// Enters claims of `(namespace, address, bytes)` in order, a second apart, with 100 bytes in all and 40 for each
     /// address. Returns what each removes, or `-` if it is refused.
@@ -182,7 +251,7 @@ mod tests {
             let namespace = &MemoryNamespace::new("session", name);
             let claim = KeylessClaim { namespace, address, bytes: *bytes, expires: 1_000_000 };
             let now = UNIX_EPOCH + Duration::from_secs(at);
-            let names = ledger.claim(claim, &limits, now).map(|names| {
+            let names = claim_with_room(&mut ledger, claim, &limits, now).map(|names| {
                 names
                     .iter()
                     .map(|name| name.as_str()["session/".len()..].to_owned())
@@ -190,7 +259,8 @@ mod tests {
                     .join(" ")
             });
             removed.push(names.unwrap_or_else(|_| "-".to_owned()));
-            assert!(ledger.bytes() <= 100 && ledger.bytes_of(address) <= 40, "{ledger:?}");
+            let of_address = ledger.namespaces.iter().filter(|entry| entry.address == *address);
+            assert!(bytes_of(&ledger) <= 100 && total(of_address).1 <= 40, "{ledger:?}");
         }
         assert_eq!(removed, expected, "{claims:?}");
     }
@@ -221,9 +291,11 @@ mod tests {
             let namespace = &MemoryNamespace::new("session", &number.to_string());
             let address = &(number % 7).to_string();
             let claim = KeylessClaim { namespace, address, bytes: 1, expires: 1 };
-            ledger.claim(claim, &limits, UNIX_EPOCH + Duration::from_secs(number as u64)).expect("room");
+            let now = UNIX_EPOCH + Duration::from_secs(number as u64);
+            claim_with_room(&mut ledger, claim, &limits, now).expect("room");
             assert!(ledger.namespaces.len() <= MAX_NAMESPACES);
-            assert!(ledger.count_of(address) <= MAX_NAMESPACES_OF_ADDRESS);
+            let of_address = ledger.namespaces.iter().filter(|entry| entry.address == *address);
+            assert!(of_address.count() <= MAX_NAMESPACES_OF_ADDRESS);
         }
     }
 
@@ -236,11 +308,11 @@ mod tests {
         for _ in 0..3 {
             ledger.claim(claim, &limits, UNIX_EPOCH).expect("room");
         }
-        assert_eq!(ledger.bytes(), 30);
+        assert_eq!(bytes_of(&ledger), 30);
         ledger.settle(namespace, 10, 0, 10);
         ledger.settle(namespace, 10, 10, 10);
         ledger.settle(namespace, 10, 0, 0);
-        assert_eq!(ledger.bytes(), 10);
+        assert_eq!(bytes_of(&ledger), 10);
         ledger.settle(namespace, 0, 10, 0);
         assert_eq!(ledger, KeylessLedger::default());
         ledger.claim(claim, &limits, UNIX_EPOCH).expect("room");

@@ -12,12 +12,10 @@ mod tests;
 use std::sync::Arc;
 
 use jmespath::{ErrorReason, JmespathError, RuntimeError, Variable};
-use tokio::sync::Semaphore;
-use tokio::task::spawn_blocking;
-use tokio::time::timeout;
 use toolyard_core::growth::GrowthBound;
 use toolyard_manifest::QuerySettings;
 
+use super::blocking::{BlockingRunner, WorkError};
 use bounded_writer::BoundedTextWriter;
 use mistakes::Failure;
 
@@ -77,18 +75,27 @@ pub enum QueryError {
     Fault,
 }
 
+impl From<WorkError> for QueryError {
+    fn from(error: WorkError) -> Self {
+        match error {
+            WorkError::TooSlow => Self::TooSlow,
+            WorkError::Fault => Self::Fault,
+        }
+    }
+}
+
 /// Runs a limited number of queries at a time.
 #[derive(Debug, Clone)]
 pub struct QueryRunner {
     limits: QuerySettings,
-    permits: Arc<Semaphore>,
+    runner: BlockingRunner,
 }
 
 impl QueryRunner {
     /// Returns a runner with these limits.
     #[must_use]
     pub fn new(limits: QuerySettings) -> Self {
-        Self { limits, permits: Arc::new(Semaphore::new(limits.concurrent.max(1))) }
+        Self { limits, runner: BlockingRunner::new(limits.concurrent, limits.time) }
     }
 
     /// Returns the part of a JSON text that an expression selects.
@@ -96,18 +103,8 @@ impl QueryRunner {
     /// # Errors
     /// Returns a [`QueryError`].
     pub async fn run(&self, text: String, expression: String) -> Result<String, QueryError> {
-        let (limits, places) = (self.limits, self.permits.clone());
-        let work = async move {
-            let permit = places.acquire_owned().await.map_err(|_| QueryError::Fault)?;
-            let selected = spawn_blocking(move || {
-                let selected = select(&text, &expression, &limits);
-                // Held until the work is done, even after a timeout.
-                drop(permit);
-                selected
-            });
-            selected.await.unwrap_or(Err(QueryError::Fault))
-        };
-        timeout(limits.time, work).await.unwrap_or(Err(QueryError::TooSlow))
+        let limits = self.limits;
+        self.runner.run(move || select(&text, &expression, &limits)).await?
     }
 }
 

@@ -1,8 +1,15 @@
 //! The text of a key: an entry, a chunk of a large result, or the whole result.
 
+mod chunk_lines;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+
 use super::access::{FullKey, MemoryAccess};
 use super::chunk_keys;
 use super::error::MemoryError;
+use super::reading::line_count;
 use super::record::MemoryRecord;
 use super::texts;
 use super::working_memory::WorkingMemory;
@@ -45,8 +52,10 @@ pub struct FoundEntry {
 pub struct FoundText {
     /// The text.
     pub text: String,
-    /// Number of lines of the whole text that end before it: 0 unless it is a chunk.
+    /// Number of lines of the whole text that end before it: 0 unless it is a part.
     pub lines_before: usize,
+    /// Number of lines of the whole text that begin after it, if it stands for the whole text.
+    pub lines_after: usize,
     /// Key of the index of the whole text, if this is a chunk of it.
     pub index: Option<String>,
 }
@@ -103,12 +112,13 @@ impl MemoryReader {
     pub async fn text(&self, access: &MemoryAccess, key: &str) -> Result<Option<FoundText>, ReadError> {
         let Some(found) = self.find_or_index(access, key).await? else { return Ok(None) };
         if let Some(chunks) = found.record.chunks {
-            return self.joined(&found.key, chunks).await.map(Some);
+            return self.joined(&found.key, chunks, None).await.map(Some);
         }
         // Entries that a model saves under such a key have no category by default.
         let base = chunk_keys::base_of(key.trim()).filter(|_| found.record.category.is_some());
         let lines_before = found.record.place.lines;
-        Ok(Some(FoundText { text: found.value, lines_before, index: base.map(chunk_keys::index_key) }))
+        let index = base.map(chunk_keys::index_key);
+        Ok(Some(FoundText { text: found.value, lines_before, lines_after: 0, index }))
     }
 
     /// Returns the whole text of a key. That of a chunk stands for the whole text as well.
@@ -116,26 +126,105 @@ impl MemoryReader {
     /// # Errors
     /// Returns a [`ReadError`].
     pub async fn whole(&self, access: &MemoryAccess, key: &str) -> Result<Option<FoundText>, ReadError> {
-        if let Some(base) = chunk_keys::base_of(key.trim()) {
-            let index = self.find(access, &chunk_keys::index_key(base)).await?;
-            if let Some(FoundEntry { key, record: MemoryRecord { chunks: Some(chunks), .. }, .. }) = index {
-                return self.joined(&key, chunks).await.map(Some);
-            }
-        }
-        // A key that looks like that of a chunk may be the caller's own.
-        self.text(access, key).await
+        self.whole_or_lines(access, key, None).await
     }
 
-    /// Joins all chunks of a result, with the text that is stored around them.
-    async fn joined(&self, index: &FullKey, chunks: usize) -> Result<FoundText, ReadError> {
-        let base = chunk_keys::base_of(&index.path).unwrap_or(&index.path);
-        let mut text = String::new();
-        for number in 0..chunks {
-            let path = chunk_keys::chunk_key(base, number);
-            let chunk = self.memory.get_stored(&FullKey { path, ..index.clone() }).await?;
-            let (_, stored) = chunk.ok_or_else(|| ReadError::Incomplete { base: base.to_owned(), number })?;
-            text.push_str(&stored);
-        }
-        Ok(FoundText { text, lines_before: 0, index: None })
+    /// Returns the part of a whole text, as [`MemoryReader::whole`] finds it, that has the lines from `first` to `last`,
+    /// and perhaps some more.
+    ///
+    /// # Errors
+    /// Returns a [`ReadError`].
+    pub async fn lines(
+        &self,
+        access: &MemoryAccess,
+        key: &str,
+        first: usize,
+        last: usize,
+    ) -> Result<Option<FoundText>, ReadError> {
+        self.whole_or_lines(access, key, Some((first, last))).await
     }
+
+    async fn whole_or_lines(
+        &self,
+        access: &MemoryAccess,
+        key: &str,
+        lines: Option<(usize, usize)>,
+    ) -> Result<Option<FoundText>, ReadError> {
+        let found = match chunk_keys::base_of(key.trim()) {
+            Some(base) => self.find(access, &chunk_keys::index_key(base)).await?,
+            None => self.find_or_index(access, key).await?,
+        };
+        match found {
+            Some(FoundEntry { key, record: MemoryRecord { chunks: Some(chunks), .. }, .. }) => {
+                self.joined(&key, chunks, lines).await.map(Some)
+            }
+            // A key that looks like that of a chunk may be the caller's own.
+            _ => self.text(access, key).await,
+        }
+    }
+
+    /// Joins the chunks of a result, with the text that is stored around them: all, or those that have some lines.
+    async fn joined(
+        &self,
+        index: &FullKey,
+        chunks: usize,
+        lines: Option<(usize, usize)>,
+    ) -> Result<FoundText, ReadError> {
+        let base = chunk_keys::base_of(&index.path).unwrap_or(&index.path);
+        let keys = (0..chunks).map(|number| chunk_keys::chunk_key(base, number));
+        let records = self.memory.find_all(&index.namespace, keys).await?.into_iter().enumerate();
+        let records: Vec<_> = records
+            .map(|(number, record)| record.ok_or_else(|| incomplete(base, number)))
+            .collect::<Result<_, _>>()?;
+        let places: Vec<_> = records.iter().map(|record| record.place).collect();
+        let needed = match lines {
+            Some((first, last)) => chunk_lines::chunks_with(&places, first, last),
+            None => 0..chunks,
+        };
+        let mut texts = self.stored_texts(index, &records, needed.clone()).await?;
+        // The last chunk tells the number of all lines.
+        let last = match chunks.checked_sub(1).filter(|last| !needed.contains(last)) {
+            Some(last) => self.stored_texts(index, &records, last..chunks).await?.pop(),
+            None => None,
+        };
+        let text = match texts.len() {
+            1 => texts.pop().unwrap_or_default(),
+            _ => texts.concat(),
+        };
+        let lines_before =
+            places.get(needed.start).map_or(0, |place| chunk_lines::lines_before(*place, &text));
+        let lines_after = last.zip(places.last()).map_or(0, |(last, place)| {
+            let all = chunk_lines::lines_before(*place, &last) + line_count(&last);
+            all.saturating_sub(lines_before + line_count(&text))
+        });
+        Ok(FoundText { text, lines_before, lines_after, index: None })
+    }
+
+    /// Returns the stored texts of some chunks of a result.
+    async fn stored_texts(
+        &self,
+        index: &FullKey,
+        records: &[MemoryRecord],
+        numbers: Range<usize>,
+    ) -> Result<Vec<String>, ReadError> {
+        let base = chunk_keys::base_of(&index.path).unwrap_or(&index.path);
+        let mut texts = Vec::with_capacity(numbers.len());
+        let stored = self.memory.stored_texts(&records[numbers.clone()]).await?;
+        for (number, stored) in numbers.zip(stored) {
+            let stored = match stored {
+                Some(stored) => Some(stored),
+                // A concurrent save may have replaced the entry.
+                None => {
+                    let key = FullKey { path: chunk_keys::chunk_key(base, number), ..index.clone() };
+                    self.memory.get_stored(&key).await?.map(|(_, stored)| stored)
+                }
+            };
+            texts.push(stored.ok_or_else(|| incomplete(base, number))?);
+        }
+        Ok(texts)
+    }
+}
+
+fn incomplete(base: &str, number: usize) -> ReadError {
+    ReadError::Incomplete { base: base.to_owned(), number }
 }

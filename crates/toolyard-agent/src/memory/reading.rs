@@ -18,16 +18,14 @@ pub mod range;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-
-use tokio::sync::Semaphore;
-use tokio::task::spawn_blocking;
-use tokio::time::{Duration, Instant, timeout};
+use tokio::time::{Duration, Instant};
 use toolyard_manifest::ReadSettings;
 
+use super::blocking::{BlockingRunner, WorkError};
 pub(super) use excerpt::excerpt;
 use matching::LineSearch;
 use numbered::NumberedLines;
+pub(super) use numbered::line_count;
 use pattern::{LinePattern, PatternError};
 use range::{LineRange, RangeError};
 
@@ -55,6 +53,8 @@ pub struct SourceText {
     pub text: String,
     /// Number of lines of a longer text that precede it.
     pub lines_before: usize,
+    /// Number of lines of a longer text that follow it, if it stands for the longer text.
+    pub lines_after: usize,
     /// True if it is a part of a longer text.
     pub is_part: bool,
 }
@@ -119,37 +119,44 @@ impl PartRequest {
     }
 }
 
-/// Reads a limited number of texts at a time.
+impl From<WorkError> for PartError {
+    fn from(error: WorkError) -> Self {
+        match error {
+            WorkError::TooSlow => Self::TooSlow,
+            WorkError::Fault => Self::Fault,
+        }
+    }
+}
+
+/// Reads parts of texts, and searches a limited number of texts at a time.
 #[derive(Debug, Clone)]
 pub struct PartReader {
     limits: ReadSettings,
-    permits: Arc<Semaphore>,
+    runner: BlockingRunner,
 }
 
 impl PartReader {
     /// Returns a reader with these limits.
     #[must_use]
     pub fn new(limits: ReadSettings) -> Self {
-        Self { limits, permits: Arc::new(Semaphore::new(limits.concurrent.max(1))) }
+        Self { limits, runner: BlockingRunner::new(limits.concurrent, limits.time + GRACE) }
+    }
+
+    /// Returns the runner of searches.
+    pub(super) const fn runner(&self) -> &BlockingRunner {
+        &self.runner
     }
 
     /// Returns a part of a text.
     ///
     /// # Errors
-    /// Returns [`PartError::TooSlow`] after the time limit.
+    /// Returns [`PartError::TooSlow`] if a search waits or takes too long.
     pub async fn read(&self, source: SourceText, request: PartRequest) -> Result<TextPart, PartError> {
-        let (limits, permits) = (self.limits, self.permits.clone());
-        let deadline = Instant::now() + limits.time;
-        let work = async move {
-            let permit = permits.acquire_owned().await.map_err(|_| PartError::Fault)?;
-            let part = spawn_blocking(move || {
-                let part = request.read(&source, &limits, deadline);
-                // Held until the work is done, even after a timeout.
-                drop(permit);
-                part
-            });
-            part.await.map_err(|_| PartError::Fault)
-        };
-        timeout(limits.time + GRACE, work).await.unwrap_or(Err(PartError::TooSlow))
+        let limits = self.limits;
+        let is_search = request.pattern.is_some();
+        // The time of a search begins when it runs, however long it has waited.
+        let work = move || request.read(&source, &limits, Instant::now() + limits.time);
+        let part = if is_search { self.runner.run(work).await } else { self.runner.run_freely(work).await };
+        Ok(part?)
     }
 }

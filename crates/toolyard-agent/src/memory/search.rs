@@ -2,24 +2,23 @@
 
 use std::sync::Arc;
 
-use tokio::task::spawn_blocking;
-
+use super::blocking::{BlockingRunner, WorkError, WorkPermit};
 use super::error::MemoryError;
 use super::reading::excerpt;
 use super::record::MemoryRecord;
-use super::working_memory::WorkingMemory;
+use super::working_memory::{PARTS_AT_ONCE, WorkingMemory};
 
 /// Maximum number of hits.
 pub const MAX_HITS: usize = 20;
 /// Maximum length of a preview in characters.
 const PREVIEW: usize = 120;
-/// Maximum size in bytes of a value that is searched on the calling task, which takes a few milliseconds.
-const MAX_INLINE_BYTES: usize = 64 * 1024;
+/// Maximum size in bytes of all values of a search without a permit, which takes a few milliseconds.
+const MAX_FREE_BYTES: usize = 64 * 1024;
 /// Number of characters before and after the words in a preview.
 const AROUND: usize = 60;
 /// Maximum number of places of each word that are compared.
 const MAX_PLACES: usize = 500;
-/// Maximum number of words of a query.
+/// Maximum number of words of a query, which are the bits of a `u32`.
 const MAX_WORDS: usize = 32;
 
 /// A search for entries.
@@ -47,30 +46,50 @@ pub struct MemoryHit {
 /// Relevance of an entry: the number of different words that it has, then their total number of occurrences.
 type MatchScore = (usize, usize);
 
+/// Error of a search. A model reads the texts.
+#[derive(Debug, thiserror::Error)]
+pub enum SearchError {
+    /// The memory fails.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+    /// The search waits or takes too long.
+    #[error("The search took too long. Search in one namespace, or for a category or a tag.")]
+    TooSlow,
+    /// The search failed for an internal reason, such as a panic.
+    #[error("The search failed because of a fault in the server.")]
+    Fault,
+}
+
+impl From<WorkError> for SearchError {
+    fn from(error: WorkError) -> Self {
+        match error {
+            WorkError::TooSlow => Self::TooSlow,
+            WorkError::Fault => Self::Fault,
+        }
+    }
+}
+
 impl MemorySearch {
-    /// Searches the given entries. Returns the best hits first, and of equal ones the newest first.
+    /// Searches the given entries. Returns the best hits first, and of equal ones the newest first. A search of many
+    /// bytes takes a permit.
     ///
     /// # Errors
-    /// Returns an error if the store fails.
+    /// Returns an error if the store fails, or if the search waits or takes too long.
     pub async fn among(
         &self,
         memory: &WorkingMemory,
+        runner: &BlockingRunner,
         records: Vec<MemoryRecord>,
-    ) -> Result<Vec<MemoryHit>, MemoryError> {
+    ) -> Result<Vec<MemoryHit>, SearchError> {
         let words: Arc<[String]> = words(&self.query).into();
         let mut records: Vec<_> = records.into_iter().filter(|record| self.filters(record)).collect();
         records.sort_by_key(|record| std::cmp::Reverse(record.saved));
         if words.is_empty() {
             records.truncate(MAX_HITS);
         }
-        let mut hits: Vec<(MatchScore, MemoryHit)> = Vec::new();
-        for record in records {
-            let Some(value) = memory.value(&record).await? else { continue };
-            let (score, hit) = scored(&words, record, value).await;
-            if words.is_empty() || score.0 > 0 {
-                hits.push((score, hit));
-            }
-        }
+        let bytes: usize = records.iter().map(|record| record.bytes).sum();
+        let permit = if bytes > MAX_FREE_BYTES { Some(runner.permit().await?) } else { None };
+        let mut hits = runner.in_time(hits(memory, words, &records, permit)).await?;
         hits.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
         Ok(hits.into_iter().map(|(_, hit)| hit).take(MAX_HITS).collect())
     }
@@ -92,31 +111,51 @@ fn words(query: &str) -> Vec<String> {
     words
 }
 
-/// Rates an entry and renders it. A long value is searched on a blocking thread.
-async fn scored(words: &Arc<[String]>, record: MemoryRecord, value: String) -> (MatchScore, MemoryHit) {
-    let read = |words: &[String], record: MemoryRecord, value: &str| {
-        (score(words, &record, value), hit(words, record, value))
-    };
-    if value.len() <= MAX_INLINE_BYTES {
-        return read(words, record, &value);
+/// Returns the entries that match. With a permit, values are searched on a blocking thread.
+async fn hits(
+    memory: &WorkingMemory,
+    words: Arc<[String]>,
+    records: &[MemoryRecord],
+    permit: Option<WorkPermit>,
+) -> Result<Vec<(MatchScore, MemoryHit)>, SearchError> {
+    let mut hits = Vec::new();
+    for records in records.chunks(PARTS_AT_ONCE) {
+        let values = memory.values(records).await?;
+        let values: Vec<_> = records.iter().cloned().zip(values).collect();
+        let words = words.clone();
+        let scored = move || {
+            let found = values.into_iter().filter_map(|(record, value)| scored(&words, record, &value?));
+            found.collect::<Vec<_>>()
+        };
+        hits.extend(match &permit {
+            Some(permit) => permit.run(scored).await?,
+            None => scored(),
+        });
     }
-    let words = words.clone();
-    match spawn_blocking(move || read(&words, record, &value)).await {
-        Ok(scored) => scored,
-        Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
-    }
+    Ok(hits)
 }
 
-fn score(words: &[String], record: &MemoryRecord, value: &str) -> MatchScore {
-    let labels = record.tags.iter().chain(&record.category).map(String::as_str);
-    let text = labels.chain([record.key.as_str(), value]).collect::<Vec<_>>().join(" ").to_lowercase();
-    let times: Vec<_> = words.iter().map(|word| text.matches(word.as_str()).count()).collect();
+/// Rates an entry and renders it; `None` if it has none of the words.
+fn scored(words: &[String], record: MemoryRecord, value: &str) -> Option<(MatchScore, MemoryHit)> {
+    let lower = value.to_lowercase();
+    let score = score(words, &record, &lower);
+    let matches = words.is_empty() || score.0 > 0;
+    matches.then(|| (score, hit(words, record, value, &lower)))
+}
+
+/// Counts the words in the texts of an entry. No word has a blank, so that none is in two of them.
+fn score(words: &[String], record: &MemoryRecord, lower: &str) -> MatchScore {
+    let labels = record.tags.iter().chain(&record.category).chain([&record.key]);
+    let labels = labels.map(|label| label.to_lowercase()).collect::<Vec<_>>().join(" ");
+    let count =
+        |word: &String| [&*labels, lower].map(|text| text.matches(word.as_str()).count()).iter().sum();
+    let times: Vec<usize> = words.iter().map(count).collect();
     (times.iter().filter(|times| **times > 0).count(), times.iter().sum())
 }
 
-/// Renders an entry with the surroundings of the words.
-fn hit(words: &[String], record: MemoryRecord, value: &str) -> MemoryHit {
-    let Some((start, end)) = place(words, value) else {
+/// Renders an entry with the surroundings of the words. `lower` is its value in lower case.
+fn hit(words: &[String], record: MemoryRecord, value: &str, lower: &str) -> MemoryHit {
+    let Some((start, end)) = place(words, value, lower) else {
         return MemoryHit { preview: preview(value), record, line: None };
     };
     let before = record.place.lines + value[..start].matches('\n').count();
@@ -127,8 +166,7 @@ fn hit(words: &[String], record: MemoryRecord, value: &str) -> MemoryHit {
 }
 
 /// Returns the place in a value (a range of bytes) that has most of the words close to each other; `None` if it has none.
-fn place(words: &[String], value: &str) -> Option<(usize, usize)> {
-    let lower = value.to_lowercase();
+fn place(words: &[String], value: &str, lower: &str) -> Option<(usize, usize)> {
     let of_word = |(number, word): (usize, &String)| {
         lower
             .match_indices(word.as_str())
@@ -142,25 +180,24 @@ fn place(words: &[String], value: &str) -> Option<(usize, usize)> {
         let (start, ..) = places[first];
         places[first..].iter().take_while(move |(_, end, _)| end - start <= AROUND)
     };
-    let distinct = |first: usize| {
-        near(first).map(|(.., word)| 1_u64 << (word % 64)).fold(0, |all, one| all | one).count_ones()
-    };
+    let distinct =
+        |first: usize| near(first).map(|(.., word)| 1_u32 << word).fold(0, |all, one| all | one).count_ones();
     let best = (0..places.len()).max_by_key(|first| (distinct(*first), std::cmp::Reverse(*first)))?;
     let (start, first_end, _) = places[best];
     // Of each word the first place counts.
-    let mut seen = 0_u64;
+    let mut seen = 0_u32;
     let first_of_word = near(best).filter(|(.., word)| {
-        let is_new = seen & (1 << (word % 64)) == 0;
-        seen |= 1 << (word % 64);
+        let is_new = seen & (1 << word) == 0;
+        seen |= 1 << word;
         is_new
     });
     let end = first_of_word.map(|(_, end, _)| *end).max().unwrap_or(first_end);
-    Some((original(value, &lower, start), original(value, &lower, end)))
+    Some((original(value, start), original(value, end)))
 }
 
 /// Returns the place in a text that corresponds to one in its lower case.
-fn original(value: &str, lower: &str, at: usize) -> usize {
-    if value.len() == lower.len() && value.is_ascii() {
+fn original(value: &str, at: usize) -> usize {
+    if value.is_ascii() {
         return at;
     }
     let mut length = 0;
@@ -195,6 +232,9 @@ fn preview(value: &str) -> String {
 }
 
 #[cfg(test)]
+mod limit_tests;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -216,7 +256,8 @@ mod tests {
     fn preview_shows_the_surroundings_of_the_words() {
         #[track_caller]
         fn check(query: &str, value: &str, expected: Option<&str>) {
-            let shown = place(&words(query), value).map(|place| excerpt(value, place, 6).0);
+            let shown =
+                place(&words(query), value, &value.to_lowercase()).map(|place| excerpt(value, place, 6).0);
             assert_eq!(shown.as_deref(), expected, "{query}");
         }
         let text = "first came an error in the log, and then a fatal error of the disk: it was full";

@@ -1,5 +1,7 @@
 //! A store for tests with a clock that is set by hand. The behaviour of real stores is tested with these stores.
 
+pub(crate) mod observed_store;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

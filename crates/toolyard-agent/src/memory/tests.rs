@@ -290,7 +290,8 @@ async fn search_filters_and_ranks_entries() {
             tags: tags.iter().map(|tag| (*tag).to_owned()).collect(),
         };
         let records = memory.list(&namespace()).await.expect("a store");
-        let hits = query.among(&memory, records).await.expect("a store");
+        let runner = blocking::BlockingRunner::new(1, Duration::from_secs(5));
+        let hits = query.among(&memory, &runner, records).await.expect("a store");
         hits.iter()
             .map(|hit| hit.record.key.rsplit('/').next().unwrap_or_default().to_owned())
             .collect::<Vec<_>>()

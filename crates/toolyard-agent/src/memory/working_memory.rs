@@ -2,6 +2,7 @@
 
 mod ledger;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use futures_util::future::try_join_all;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::OnceCell;
+use tokio::time::sleep;
 use toolyard_core::store::{KeySpace, KeyValueStore, PutRequest, StoreError, StoreErrorKind, WriteCondition};
 use toolyard_manifest::MemorySettings;
 
@@ -40,9 +42,11 @@ const KEYLESS: MemorySpaces = MemorySpaces {
 /// Maximum size in bytes of a part of a value, which is stored under one key.
 const PART: usize = 256 * 1024;
 /// Maximum number of parts that are read or written concurrently.
-const PARTS_AT_ONCE: usize = 8;
+pub(super) const PARTS_AT_ONCE: usize = 8;
 /// Maximum number of attempts to change a namespace that others change concurrently.
 const ATTEMPTS: usize = 64;
+/// Maximum time between two attempts.
+const MAX_BACKOFF: Duration = Duration::from_millis(64);
 /// Number of namespaces that are read at a time for a list of several, and maximum number of such reads.
 const PAGE: usize = 16;
 const MAX_PAGES: usize = 64;
@@ -217,6 +221,35 @@ impl WorkingMemory {
         Err(MemoryError::Contended)
     }
 
+    /// Returns the entries of several keys of one namespace; `None` for those that it does not have.
+    pub(super) async fn find_all(
+        &self,
+        namespace: &MemoryNamespace,
+        paths: impl Iterator<Item = String>,
+    ) -> Result<Vec<Option<MemoryRecord>>, MemoryError> {
+        let entries = self.read(namespace).await?.index.entries;
+        let mut by_path: HashMap<_, _> =
+            entries.into_iter().map(|record| (record.key.to_lowercase(), record)).collect();
+        Ok(paths.map(|path| by_path.remove(&path.to_lowercase())).collect())
+    }
+
+    /// Returns the stored texts of entries, several of which are read at a time; `None` for those that are gone.
+    pub(super) async fn stored_texts(
+        &self,
+        records: &[MemoryRecord],
+    ) -> Result<Vec<Option<String>>, MemoryError> {
+        let mut texts = Vec::with_capacity(records.len());
+        for records in records.chunks(PARTS_AT_ONCE) {
+            texts.extend(try_join_all(records.iter().map(|record| self.stored(record))).await?);
+        }
+        Ok(texts)
+    }
+
+    /// Returns the values of at most [`PARTS_AT_ONCE`] entries; `None` for those that are gone.
+    pub(super) async fn values(&self, records: &[MemoryRecord]) -> Result<Vec<Option<String>>, MemoryError> {
+        try_join_all(records.iter().map(|record| self.value(record))).await
+    }
+
     /// Deletes an entry and returns it.
     ///
     /// # Errors
@@ -334,7 +367,7 @@ impl WorkingMemory {
         namespace: &MemoryNamespace,
         mut change: impl FnMut(&mut NamespaceIndex) -> Result<T, MemoryError>,
     ) -> Result<(T, SizeChange), MemoryError> {
-        for _ in 0..ATTEMPTS {
+        for attempt in 0..ATTEMPTS {
             let NamespaceSnapshot { mut index, version, stored_size } = self.read(namespace).await?;
             let changed = change(&mut index)?;
             let condition = version.map_or(WriteCondition::Absent, WriteCondition::Version);
@@ -344,6 +377,7 @@ impl WorkingMemory {
             if self.store.put(spaces_of(namespace).index, namespace.as_str(), put).await?.is_some() {
                 return Ok((changed, SizeChange { before: stored_size, after: index.size() }));
             }
+            backoff(attempt).await;
         }
         Err(MemoryError::Contended)
     }
@@ -390,6 +424,13 @@ impl WorkingMemory {
             }
         }
     }
+}
+
+/// Waits after an attempt to change what others change concurrently, for a random time, so that they do not meet again.
+async fn backoff(attempt: usize) {
+    let most = MAX_BACKOFF.min(Duration::from_millis(1 << attempt.min(10)));
+    let random = getrandom::u32().map_or(0.5, |random| f64::from(random) / f64::from(u32::MAX));
+    sleep(most.mul_f64(random)).await;
 }
 
 /// A part of a value to write.

@@ -2,6 +2,7 @@ use std::sync::{Mutex, PoisonError};
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
+use serde_json::json;
 use tokio::sync::watch;
 use toolyard_core::backend::{BackendPhase, Catalog};
 use toolyard_core::client::{Client, ClientNotification};
@@ -161,4 +162,26 @@ async fn work_on_long_results_is_limited_and_fair() {
     assert_eq!(next.len(), 1);
     next.into_iter().for_each(|job| job());
     assert!(poll(2).is_none() && poll(3).is_some(), "another owner has the turn");
+}
+
+/// The text and the structured content repeat each other. Each of them fits, but not with a message beside it.
+#[test]
+fn text_that_fits_is_not_called_truncated() {
+    let text = "x".repeat(62_000);
+    let body = json!({"content": [{"type": "text", "text": text}], "structuredContent": {"result": text}});
+    let options = ResultSettings::default();
+    let preparation = ResultPreparation {
+        output: CallOutput { body: Json::from_value(&body).to_object().expect("an object"), is_error: false },
+        limit: ResultLimit { threshold: 64_000, promises_structure: true },
+        settings: Arc::new(LargeSettings { memory: None, handler: "memory".into(), options }),
+        tool: "read".into(),
+        target: None,
+    };
+    let PreparedResult::Shortened(body) = preparation.run(&StopSignal::default()) else {
+        panic!("not shortened")
+    };
+    let body = body.to_json().to_value();
+    assert!(body["content"] == json!([{"type": "text", "text": text}]), "the text is whole");
+    let note = &body["structuredContent"]["storedResult"]["note"];
+    insta::assert_snapshot!(note, @r#""The text of this result is all of it. This caller does not have the tools of working memory. Ask the tool for less.""#);
 }

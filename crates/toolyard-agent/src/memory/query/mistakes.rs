@@ -180,8 +180,8 @@ const MISTAKES: [Mistake; 20] = [
 ];
 
 /// The patterns of [`MISTAKES`], in their order.
-static PATTERNS: LazyLock<Vec<Regex>> =
-    LazyLock::new(|| MISTAKES.iter().filter_map(|mistake| unquoted(mistake.pattern)).collect());
+static PATTERNS: LazyLock<[Option<Regex>; MISTAKES.len()]> =
+    LazyLock::new(|| MISTAKES.each_ref().map(|mistake| unquoted(mistake.pattern)));
 
 /// Objects of names only.
 static SHORTHAND: LazyLock<Option<Regex>> =
@@ -200,9 +200,8 @@ fn unquoted(pattern: &str) -> Option<Regex> {
 pub(super) fn hint(expression: &str, failure: Failure) -> Option<String> {
     let (mut corrected, mut hints, mut can_be_shown) = (expression.to_owned(), Vec::new(), true);
     for (mistake, pattern) in MISTAKES.iter().zip(&*PATTERNS) {
-        let replaced =
-            mistake.shows.contains(&failure).then(|| mistake.replace(&corrected, pattern)).flatten();
-        let Some(replaced) = replaced else { continue };
+        let Some(pattern) = pattern.as_ref().filter(|_| mistake.shows.contains(&failure)) else { continue };
+        let Some(replaced) = mistake.replace(&corrected, pattern) else { continue };
         can_be_shown &= !mistake.replacement.is_empty();
         corrected = replaced;
         if !hints.contains(&mistake.hint) {
@@ -274,4 +273,17 @@ fn renamed_functions(expression: &str) -> Option<String> {
     replace_unquoted(expression, RENAMED.as_ref()?, |found| {
         format!("{}(", name(&found["name"]).unwrap_or(&found["name"]))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_patterns_compile() {
+        for (mistake, pattern) in MISTAKES.iter().zip(&*PATTERNS) {
+            assert!(pattern.is_some(), "{}", mistake.pattern);
+        }
+        assert!(SHORTHAND.is_some() && RENAMED.is_some());
+    }
 }

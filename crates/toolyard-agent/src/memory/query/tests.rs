@@ -228,7 +228,7 @@ proptest! {
 #[tokio::test(start_paused = true)]
 async fn query_times_out_and_returns_its_permit() {
     let queries = QueryRunner::new(QuerySettings { concurrent: 1, ..QuerySettings::default() });
-    let permit = queries.permits.clone().acquire_owned().await.expect("a permit");
+    let permit = queries.runner.permits.clone().acquire_owned().await.expect("a permit");
     assert_eq!(queries.run("1".into(), "@".into()).await, Err(QueryError::TooSlow));
     drop(permit);
     tokio::time::resume();

@@ -23,7 +23,7 @@ impl<'a> NumberedLines<'a> {
     pub(super) fn of(source: &'a SourceText, range: Option<LineRange>) -> Self {
         let (text, before) = (source.text.as_str(), source.lines_before);
         let count = line_count(text);
-        let last_of_source = before + count;
+        let last_of_source = before + count + source.lines_after;
         let (first, last) = match range {
             None => (before + 1, last_of_source),
             Some(LineRange::Between(first, last)) => (first.max(before + 1), last.min(last_of_source)),
@@ -91,7 +91,7 @@ impl<'a> NumberedLines<'a> {
 }
 
 /// Returns the number of lines. The end of the last line may be missing.
-fn line_count(text: &str) -> usize {
+pub(in crate::memory) fn line_count(text: &str) -> usize {
     let ends = memchr::memchr_iter(b'\n', text.as_bytes()).count();
     ends + usize::from(!text.is_empty() && !text.ends_with('\n'))
 }

@@ -1,6 +1,8 @@
 use std::fmt::Write;
 
+use futures_util::FutureExt;
 use proptest::prelude::*;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::*;
 
@@ -11,7 +13,7 @@ fn read_within(text: &str, request: (&str, &str, usize), limits: ReadSettings) -
         Ok(request) => request,
         Err(error) => return format!("error: {error}"),
     };
-    let source = SourceText { text: text.to_owned(), lines_before: 0, is_part: false };
+    let source = SourceText { text: text.to_owned(), lines_before: 0, lines_after: 0, is_part: false };
     request.read(&source, &limits, Instant::now() + Duration::from_secs(60)).text
 }
 
@@ -150,20 +152,44 @@ fn match_on_the_border_of_two_parts_is_found() {
 fn costly_search_ends_at_its_deadline_with_a_place_to_continue() {
     let text = "ab\n".repeat(10) + &"ab".repeat(2_000_000);
     let request = PartRequest::parse(None, Some("(a|b)*c"), false, 0).expect("a pattern");
-    let source = SourceText { text, lines_before: 100, is_part: true };
+    let source = SourceText { text, lines_before: 100, lines_after: 0, is_part: true };
     let part = request.read(&source, &ReadSettings::default(), Instant::now());
     assert_eq!(part.text, "No match in 0 lines.\n[stopped at the time limit: continue with lines \"101-\"]");
 }
 
+/// Returns a reader with one permit, the permit, and a text with a line.
+async fn busy_reader() -> (PartReader, OwnedSemaphorePermit, SourceText) {
+    let reader = PartReader::new(ReadSettings { concurrent: 1, ..ReadSettings::default() });
+    let permit = reader.runner.permits.clone().acquire_owned().await.expect("a permit");
+    (reader, permit, SourceText { text: "a".to_owned(), ..SourceText::default() })
+}
+
 #[tokio::test(start_paused = true)]
 async fn search_without_a_permit_times_out() {
-    let reader = PartReader::new(ReadSettings { concurrent: 1, ..ReadSettings::default() });
-    let permit = reader.permits.clone().acquire_owned().await.expect("a permit");
-    let request = PartRequest::parse(Some("1"), None, false, 0).expect("a range");
-    let source = SourceText { text: "a".to_owned(), lines_before: 0, is_part: false };
+    let (reader, permit, source) = busy_reader().await;
+    let request = PartRequest::parse(None, Some("a"), false, 0).expect("a pattern");
     assert_eq!(reader.read(source.clone(), request.clone()).await, Err(PartError::TooSlow));
     drop(permit);
     tokio::time::resume();
+    let part = reader.read(source, request).await.map(|part| part.text);
+    assert_eq!(part.as_deref(), Ok("1 match in 1 line:\n1:a"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn search_has_all_of_its_time_after_a_busy_one() {
+    let (reader, permit, source) = busy_reader().await;
+    let request = PartRequest::parse(None, Some("a"), false, 0).expect("a pattern");
+    let mut search = Box::pin(reader.read(source, request));
+    assert!((&mut search).now_or_never().is_none(), "the other one is running");
+    tokio::time::advance(ReadSettings::default().time + Duration::from_secs(1)).await;
+    drop(permit);
+    assert_eq!(search.await.map(|part| part.text).as_deref(), Ok("1 match in 1 line:\n1:a"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn lines_are_read_without_a_permit() {
+    let (reader, _permit, source) = busy_reader().await;
+    let request = PartRequest::parse(Some("1"), None, false, 0).expect("a range");
     let part = reader.read(source, request).await.map(|part| part.text);
     assert_eq!(part.as_deref(), Ok("Line 1 of 1:\na"));
 }

@@ -53,13 +53,15 @@ impl MemoryHandlers {
         }
         // The numbers of lines are those of the whole text.
         let found = match part.lines {
-            Some(LineRange::Between(..)) => self.reader.whole(&access, &args.key).await?,
+            Some(LineRange::Between(first, last)) => {
+                self.reader.lines(&access, &args.key, first, last).await?
+            }
             _ => self.reader.text(&access, &args.key).await?,
         };
-        let Some(FoundText { text, lines_before, index }) = found else {
+        let Some(FoundText { text, lines_before, lines_after, index }) = found else {
             return Ok(texts::missing(&args.key));
         };
-        let source = SourceText { text, lines_before, is_part: index.is_some() };
+        let source = SourceText { text, lines_before, lines_after, is_part: index.is_some() };
         let part = self.parts.read(source, part).await?;
         Ok(match index.filter(|_| !part.has_match) {
             Some(index) => format!("{} {}", part.text, texts::whole_text(&index)),
@@ -103,7 +105,7 @@ impl MemoryHandlers {
             category: non_blank(args.category),
             tags: tags(args.tags),
         };
-        let hits = search.among(&self.memory, records).await?;
+        let hits = search.among(&self.memory, self.parts.runner(), records).await?;
         Ok(texts::search_result(&hits, self.memory.now(), prefix.as_deref(), access.own().ok()))
     }
 

@@ -1,10 +1,13 @@
 //! The ledger of callers without a key, in the store.
 
+#[cfg(test)]
+mod tests;
+
 use std::time::{Duration, UNIX_EPOCH};
 
 use toolyard_core::store::{KeySpace, PutRequest, WriteCondition};
 
-use super::{ATTEMPTS, KEYLESS, SizeChange, WorkingMemory, parse, to_bytes};
+use super::{ATTEMPTS, KEYLESS, SizeChange, WorkingMemory, backoff, parse, to_bytes};
 use crate::memory::error::MemoryError;
 use crate::memory::keyless_ledger::{KeylessClaim, KeylessLedger};
 use crate::memory::namespace::MemoryNamespace;
@@ -14,15 +17,26 @@ const LEDGER: KeySpace = KeySpace("working-memory-ledger");
 const LEDGER_KEY: &str = "ledger";
 
 impl WorkingMemory {
-    /// Enters entries of a caller without a key into the ledger, and removes what has to go for them.
+    /// Enters entries of a caller without a key into the ledger, after deleting what has to go for them.
     pub(super) async fn claim_keyless(&self, claim: KeylessClaim<'_>) -> Result<(), MemoryError> {
-        let removed = self.change_ledger(|ledger| ledger.claim(claim, &self.limits, self.now())).await?;
-        for namespace in removed {
-            let entries = self.read(&namespace).await?.index.entries;
-            self.store.delete(KEYLESS.index, namespace.as_str()).await?;
-            self.discard(&entries).await;
+        let mut deleted = Vec::new();
+        for _ in 0..ATTEMPTS {
+            let claimed = self.change_ledger(|ledger| {
+                ledger.forget(&deleted);
+                ledger.claim(claim, &self.limits, self.now())
+            });
+            let evicted = claimed.await?;
+            if evicted.is_empty() {
+                return Ok(());
+            }
+            for namespace in &evicted {
+                let entries = self.read(namespace).await?.index.entries;
+                self.store.delete(KEYLESS.index, namespace.as_str()).await?;
+                self.discard(&entries).await;
+            }
+            deleted = evicted;
         }
-        Ok(())
+        Err(MemoryError::Contended)
     }
 
     /// Corrects the ledger after a change. If that fails, it is too high until the namespace expires.
@@ -53,7 +67,7 @@ impl WorkingMemory {
         &self,
         mut change: impl FnMut(&mut KeylessLedger) -> Result<T, MemoryError>,
     ) -> Result<T, MemoryError> {
-        for _ in 0..ATTEMPTS {
+        for attempt in 0..ATTEMPTS {
             let stored = self.store.get(LEDGER, LEDGER_KEY).await?;
             let mut ledger: KeylessLedger = match &stored {
                 Some(stored) => parse(&stored.bytes)?,
@@ -67,6 +81,7 @@ impl WorkingMemory {
             if self.store.put(LEDGER, LEDGER_KEY, put).await?.is_some() {
                 return Ok(changed);
             }
+            backoff(attempt).await;
         }
         Err(MemoryError::Contended)
     }
