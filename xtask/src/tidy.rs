@@ -38,6 +38,7 @@ const ALLOWED_EDGES: [(&str, &[&str]); 19] = [
             "toolyard-openapi",
             "toolyard-operator",
             "toolyard-process",
+            "toolyard-rank",
             "toolyard-sandbox",
             "toolyard-sdk",
             "toolyard-store",
@@ -68,7 +69,7 @@ const ALLOWED_EDGES: [(&str, &[&str]); 19] = [
     ("xtask-client", &[]),
     ("xtask-corpus", &["toolyard-core", "toolyard-openapi", "xtask-support"]),
     ("xtask-matrix", &["xtask-support"]),
-    ("xtask-retrieval", &["toolyard-rank", "xtask-support"]),
+    ("xtask-retrieval", &["toolyard-net", "toolyard-rank", "xtask-support"]),
     ("xtask-support", &[]),
 ];
 

@@ -44,7 +44,7 @@ fn all_tools() -> Arc<dyn Backend> {
 fn searching() -> ToolSearch {
     let finder = Arc::new(ToolFinder::new(Weak::new(), "builtins"));
     let services = ServiceIndex::new(Arc::new(ManifestSummaries), finder.clone());
-    ToolSearch { finder, services, ranker: ServiceRanker::default() }
+    ToolSearch { finder, embeddings: None, services, ranker: ServiceRanker::default() }
 }
 
 #[test]

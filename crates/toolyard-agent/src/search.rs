@@ -2,6 +2,7 @@
 //!
 //! - [`tool_finder`], `indexed_tool`: the index of all tools, which follows the registry;
 //! - `search_reply`: the result of `search_tools`;
+//! - [`embeddings`]: vectors of all tools, if an endpoint computes them, and their fusion with the index;
 //! - [`call_tool`], `nearest`: calls of tools by their names;
 //! - [`services`]: the search for services, with results in the form that agents know;
 //! - [`hints`]: suggests the services that a message is about;
@@ -10,6 +11,7 @@
 //! Each search uses the registry as its caller sees it: it neither finds nor names what a caller may not use.
 
 pub mod call_tool;
+pub mod embeddings;
 pub mod hints;
 mod indexed_tool;
 mod nearest;
@@ -28,6 +30,7 @@ use std::sync::{Arc, LazyLock};
 use toolyard_rank::SearchLexicon;
 
 pub use call_tool::CallToolBackend;
+pub use embeddings::{EmbeddingReport, EmbeddingRequests, TextEmbedder, TextEmbedderError, ToolEmbeddings};
 pub use hints::{PROMPT, ServiceHint};
 pub use services::{FoundService, KnownService, ServiceIndex, ServiceKind};
 pub use tool_finder::ToolFinder;

@@ -33,9 +33,9 @@ use crate::{
 
 pub use self::audit::{ArgumentRecording, AuditTrail};
 pub use self::builtins::{
-    AllowedServers, BuiltinSettings, ManagementSettings, MemorySettings, PodSettings, QuerySettings,
-    ReadSettings, ResultSettings, ScriptRunner, ScriptSettings, SearchSettings, ServiceRanker, SharedMemory,
-    SkillSettings, ToolDisclosure,
+    AllowedServers, BuiltinSettings, EmbeddingSettings, ManagementSettings, MemorySettings, PodSettings,
+    QuerySettings, ReadSettings, ResultSettings, ScriptRunner, ScriptSettings, SearchSettings, ServiceRanker,
+    SharedMemory, SkillSettings, ToolDisclosure,
 };
 pub use self::cluster::ClusterSettings;
 pub use self::functions::{FunctionHosting, VariableGrant};

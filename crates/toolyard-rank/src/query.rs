@@ -15,6 +15,13 @@ const MAX_CLAUSES: usize = 16;
 const MIN_COMPOUND_LENGTH: usize = 2 * MIN_PART_LENGTH;
 const MIN_PART_LENGTH: usize = 3;
 
+/// Stop words that other languages with Latin letters have as well, such as German, Dutch, Danish, French and Spanish.
+const SHARED_STOP_WORDS: [&str; 33] = [
+    "a", "all", "also", "am", "an", "as", "at", "be", "by", "can", "do", "for", "had", "have", "i", "im",
+    "in", "is", "it", "like", "me", "most", "my", "no", "of", "on", "or", "so", "to", "want", "was", "we",
+    "will",
+];
+
 /// Characters that end a clause.
 const CLAUSE_ENDS: [char; 8] = ['.', '?', '!', ';', ':', '。', '？', '！'];
 
@@ -24,6 +31,8 @@ pub(crate) struct ParsedQuery<'i> {
     pub(crate) terms: Vec<QueryTerm<'i>>,
     pub(crate) pairs: Vec<QueryPair>,
     pub(crate) clauses: Vec<QueryClause>,
+    /// True if a stop word is there that only English has.
+    has_english_word: bool,
 }
 
 /// A word of a query and its variants. Repeated words share one term.
@@ -92,6 +101,13 @@ impl<'i> ParsedQuery<'i> {
         count(WordFamiliarity::Known) > 0 || 2 * count(WordFamiliarity::Corrected) >= self.terms.len()
     }
 
+    /// Returns `true` if fewer than half of the words are words of tools, and no stop word is there that only English
+    /// has: the query may be in another language, of which single words occur by accident.
+    pub(crate) fn is_mostly_unknown(&self) -> bool {
+        let known = self.terms.iter().filter(|term| term.familiarity == WordFamiliarity::Known).count();
+        !self.has_english_word && 2 * known < self.terms.len()
+    }
+
     fn weigh(&mut self, index: &ToolIndex) {
         let ranking = &index.ranking;
         for term in &mut self.terms {
@@ -137,7 +153,9 @@ struct ClauseReader<'q, 'i> {
 
 impl ClauseReader<'_, '_> {
     fn word(&mut self, word: &str) {
-        let term = if self.index.lexicon.is_stop(word) { None } else { self.term(word) };
+        let is_stop = self.index.lexicon.is_stop(word);
+        self.query.has_english_word |= is_stop && !SHARED_STOP_WORDS.contains(&word);
+        let term = if is_stop { None } else { self.term(word) };
         self.terms.extend(term);
         if let Some((before, term_before)) = self.before.take() {
             self.join(&before, word, [term_before, term]);
@@ -291,5 +309,54 @@ mod tests {
             .map(|clause| clause.terms.len())
             .collect();
         assert_eq!(lengths, [2, 2, 2]);
+    }
+
+    #[test]
+    fn queries_in_other_languages_are_doubtful() {
+        let tool = |name: &str, description: &str| crate::ToolDocument {
+            key: name.to_owned(),
+            name: name.to_owned(),
+            description: description.to_owned(),
+            ..crate::ToolDocument::default()
+        };
+        let tools = vec![
+            tool("get_weather", "Returns the weather forecast of a city, such as Paris or Berlin."),
+            tool("create_event", "Creates an event in the calendar, such as a meeting in a hotel."),
+            tool("search_files", "Finds files by their names."),
+        ];
+        let put = crate::IndexChange::Put { server: "office".to_owned(), tools };
+        let index =
+            ToolIndex::new(Arc::new(SearchLexicon::english()), RankingWeights::default()).apply([put]);
+        let check = |query: &str, expected: bool| {
+            assert_eq!(index.is_mostly_unknown(query), expected, "{query}");
+        };
+        for query in [
+            "Wetter in Paris morgen",
+            "Wie wird das Wetter am Freitag in Berlin?",
+            "Quel temps fera-t-il à Paris demain",
+            "Reserva un hotel para mañana por la noche",
+            "prenota un hotel per domani",
+            "Hvordan bliver vejret i Paris for os",
+        ] {
+            check(query, true);
+        }
+        for query in [
+            "weather in Paris tomorrow",
+            "weather Gotham",
+            "get_weather",
+            "weather in Paris and the Frobnitz of Zorkmid with Gunther",
+            "weahter forecast Paris",
+            "create event Kickoff",
+            "",
+        ] {
+            check(query, false);
+        }
+    }
+
+    #[test]
+    fn shared_stop_words_are_stop_words() {
+        let lexicon = SearchLexicon::english();
+        let others: Vec<_> = SHARED_STOP_WORDS.iter().filter(|word| !lexicon.is_stop(word)).collect();
+        assert_eq!(others, [&""; 0]);
     }
 }

@@ -43,6 +43,12 @@ impl ToolIndex {
         self.best(&scores, limit)
     }
 
+    /// Returns `true` if most words of a query occur in no tool and nothing shows that it is English: what it finds may
+    /// be found by accident.
+    pub fn is_mostly_unknown(&self, query: &str) -> bool {
+        ParsedQuery::new(query, self).is_mostly_unknown()
+    }
+
     /// Adds the score of the clause that a tool fits best. Clauses with lower scores are raised, so that the clause with
     /// the rarest words does not dominate.
     fn add_best_part(&self, parts: Vec<SlotScores>, scores: &mut [f32]) {

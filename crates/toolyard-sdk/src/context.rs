@@ -14,6 +14,7 @@ use http::request::Parts;
 use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::watch;
+use tokio::time::Instant;
 use toolyard_core::seal::StateSealer;
 use toolyard_core::{Call, Caller, ClientNotification, Gateway, Json, LogLevel, Object};
 use toolyard_mcp::wire::meta;
@@ -93,6 +94,13 @@ impl Context {
 
     pub(crate) fn shared(&self) -> &Arc<SharedContext> {
         &self.0.shared
+    }
+
+    /// Returns the time at which the call ends, if it has a time limit. The time in which the client is asked does not
+    /// count, and moves it.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        self.0.call.deadline
     }
 
     /// Reports progress to the client: `done` of `total`, in any unit. It is sent only if the client requested it and

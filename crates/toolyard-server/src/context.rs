@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
+use toolyard_agent::search::ToolEmbeddings;
 use toolyard_core::LongWork;
 use toolyard_core::long_work::BackgroundSpawner;
 use toolyard_core::store::Store;
@@ -15,6 +16,7 @@ use toolyard_store::{DatabaseLocation, StoreOptions};
 
 use crate::audit::AuditQueue;
 use crate::counters::CallCounters;
+use crate::embeddings;
 use crate::fleet::{FleetHandle, UnstartedFleet};
 use crate::log::LogControl;
 use crate::routes::GatewayStage;
@@ -37,6 +39,8 @@ pub(crate) struct GatewayContext {
     pub(crate) counters: Arc<CallCounters>,
     /// Records calls and operators' actions.
     pub(crate) audit: Arc<AuditQueue>,
+    /// Embeddings of tools for the search, if an endpoint is configured.
+    pub(crate) embeddings: Option<Arc<ToolEmbeddings>>,
     /// The log filter.
     pub(crate) log: LogControl,
     /// The offer and the status of the handlers, and commands to the fleet.
@@ -53,7 +57,7 @@ impl GatewayContext {
     /// Creates the context of a gateway, and the fleet to start in it.
     ///
     /// # Errors
-    /// If the in-memory store cannot be opened.
+    /// If the in-memory store cannot be opened, or the certificates for the embedding endpoint cannot be read.
     pub(crate) async fn create(
         process: &ProcessSettings,
         options: &GatewayOptions,
@@ -68,6 +72,7 @@ impl GatewayContext {
             long_work: LongWork::new(background).owned_by(owner_of),
             counters: Arc::default(),
             audit: AuditQueue::new(process.limits.queued_records),
+            embeddings: embeddings::create(process)?,
             log: options.log.clone(),
             fleet,
             last_edit: watch::Sender::new(None),

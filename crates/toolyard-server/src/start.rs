@@ -49,8 +49,10 @@ pub async fn start(manifest: &Manifest, options: &GatewayOptions) -> Result<Runn
     let (gateway, memory_layers) =
         gateway::create(&context, &telemetry, &audit, &hosting, &options.without_layers)?;
     let (store, statuses) = (&context.store, &context.fleet.statuses);
-    let builtin_deps =
-        BuiltinDeps::new(&gateway, store, memory_layers, statuses, &fleet.commands, process, &listening);
+    let builtin_deps = BuiltinDeps {
+        embeddings: context.embeddings.clone(),
+        ..BuiltinDeps::new(&gateway, store, memory_layers, statuses, &fleet.commands, process, &listening)
+    };
 
     // The frontends come before the handlers, so that `/health` answers while those start.
     let mcp = frontends::mcp::start(&context, &gateway);

@@ -8,6 +8,7 @@ use std::time::SystemTime;
 
 use serde::Serialize;
 use tokio::sync::watch;
+use toolyard_agent::search::{EmbeddingReport, ToolEmbeddings};
 use toolyard_core::registry::{EntryKind, NoticeReason, PublishNotice, RegistryEntry};
 use toolyard_core::timestamp::iso_8601;
 use toolyard_core::{BackendPhase, Gateway, Registry};
@@ -28,6 +29,8 @@ pub struct StatusReporter {
     pub processes: ProcessTable,
     /// Outcome of the last edit of the manifest.
     pub last_edit: watch::Receiver<Option<LastEdit>>,
+    /// Embeddings of tools for the search, if an endpoint is configured.
+    pub embeddings: Option<Arc<ToolEmbeddings>>,
 }
 
 /// Outcome of an edit of the manifest.
@@ -204,17 +207,6 @@ struct ToolListCost {
 }
 
 impl StatusReporter {
-    /// Creates a reporter for a gateway.
-    #[must_use]
-    pub fn new(
-        gateway: &Arc<Gateway>,
-        statuses: watch::Receiver<Arc<[HandlerStatus]>>,
-        processes: &ProcessTable,
-        last_edit: watch::Receiver<Option<LastEdit>>,
-    ) -> Self {
-        Self { gateway: gateway.clone(), statuses, processes: processes.clone(), last_edit }
-    }
-
     /// Returns the status visible to a caller, as JSON. Reads the system's process tables and checks new schemas, which
     /// may block for a moment.
     #[must_use]
@@ -229,7 +221,7 @@ impl StatusReporter {
             phase: OverallPhase::of(&statuses),
             discovered_tools_count: discovered_tools.len(),
             available_tools_count: available,
-            conditions: conditions(&statuses, discovered_tools.len()),
+            conditions: self.conditions(caller, &statuses, discovered_tools.len()),
             discovered_tools,
             handlers,
             list: ToolListCost {
@@ -250,6 +242,19 @@ impl StatusReporter {
         let registry = Registry::view_for(self.gateway.registry(), &caller.to_caller());
         let (handlers, _) = self.handler_reports(&registry, &self.visible_statuses(caller, &registry));
         serde_json::to_string(&serde_json::json!({"handlers": handlers})).unwrap_or_default()
+    }
+
+    /// Returns the conditions; that of the embeddings for operators only, because it counts the tools of all handlers.
+    fn conditions(
+        &self,
+        caller: &AuthenticatedCaller,
+        statuses: &[HandlerStatus],
+        tools: usize,
+    ) -> Vec<StatusCondition> {
+        let embeddings = self.embeddings.as_ref().filter(|_| caller.access.admin);
+        let mut conditions = conditions(statuses, tools);
+        conditions.extend(embeddings.map(|embeddings| embedding_condition(&embeddings.report())));
+        conditions
     }
 
     /// Returns the type of a handler.
@@ -346,6 +351,18 @@ fn conditions(statuses: &[HandlerStatus], tools: usize) -> Vec<StatusCondition> 
         // Only valid manifests are served.
         condition("HandlersValid", true, ["Valid", "Invalid"], "the manifest is valid"),
     ]
+}
+
+/// Returns the condition of the embeddings, which is true while searches use those of all tools.
+fn embedding_condition(report: &EmbeddingReport) -> StatusCondition {
+    let EmbeddingReport { tools, vectors, tool_error, query_error } = report;
+    let counts = format!("{vectors} of {tools} tools have an embedding");
+    let (status, reason, message) = match tool_error.as_ref().or(query_error.as_ref()) {
+        Some(error) => ("False", "EndpointFailed", format!("{counts}; {error}")),
+        None if vectors < tools => ("False", "Incomplete", counts),
+        None => ("True", "Complete", counts),
+    };
+    StatusCondition { r#type: "SearchEmbeddings", status, reason, message }
 }
 
 impl ToolStatus {

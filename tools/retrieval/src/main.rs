@@ -1,6 +1,7 @@
 //! `cargo xtask retrieval`: quality and speed of the tool search, on public catalogs and queries.
 //!
-//! The sets are not part of the repository; `TOOLYARD_CORPORA` names their folder.
+//! The sets are not part of the repository; `TOOLYARD_CORPORA` names their folder. `TOOLYARD_EMBEDDING_URL`,
+//! `TOOLYARD_EMBEDDING_MODEL` and `TOOLYARD_EMBEDDING_KEY` add the figures of the hybrid with an embeddings endpoint.
 
 #![expect(
     clippy::disallowed_methods,
@@ -11,6 +12,7 @@
 mod ablation;
 mod baseline;
 mod choice;
+mod embedding_endpoint;
 mod figures;
 mod goals;
 mod rankers;
@@ -27,6 +29,7 @@ use clap::Parser;
 use toolyard_rank::{RankingWeights, SearchLexicon};
 use xtask_support::CORPORA_VARIABLE;
 
+use self::embedding_endpoint::EmbeddingEndpoint;
 use self::rankers::RankerComparison;
 use self::sets::RetrievalSet;
 use self::timing::RetrievalTiming;
@@ -83,12 +86,27 @@ fn measure(args: &RetrievalArgs, corpora: &Path) -> anyhow::Result<()> {
         &corpora.join("mcp/servers.jsonl.gz"),
     )?;
     let recorded_figures = RankerComparison::measure(&recorded, &rankers::index(&recorded, &lexicon));
+    let hybrid = match EmbeddingEndpoint::configured()? {
+        Some(endpoint) => {
+            let all_sets = indexed.iter().map(|(set, index)| (*set, index.clone()));
+            let recorded = [(&recorded, rankers::index(&recorded, &lexicon))];
+            let measured = all_sets.chain(recorded).map(|(set, index)| {
+                Ok((set.name.clone(), rankers::ours(set, &index), endpoint.measure(set, &index)?))
+            });
+            Some((endpoint.model.clone(), measured.collect::<anyhow::Result<Vec<_>>>()?))
+        }
+        None => None,
+    };
     let timing = RetrievalTiming::measure(corpora, &sets, &lexicon)?;
     let variants = compare_variants(&sets, &lexicon, &RankingWeights::default());
     let held_out = (args.ablate || args.write).then(|| choice::leave_one_out(&indexed, &lexicon));
     let mut page = include_str!("head.md").to_owned();
     page += &report::comparison(&all, &sets);
+    page += &report::doubtful(&indexed);
     page += &report::recorded(&recorded, &recorded_figures);
+    if let Some((model, figures)) = &hybrid {
+        page += &report::hybrid(model, figures);
+    }
     page += &report::timing(&timing);
     page += &report::goals(&all, held_out.as_deref(), &timing);
     page += &report::variants(&sets, &variants);

@@ -3,9 +3,10 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use toolyard_rank::RankingWeights;
+use toolyard_rank::{RankingWeights, ToolIndex};
 
 use super::choice::{self, HeldOutFigures};
+use super::embedding_endpoint::HybridFigures;
 use super::figures::{self, RankingFigures, SetFigures};
 use super::goals;
 use super::rankers::RankerComparison;
@@ -69,6 +70,33 @@ pub(super) fn comparison(all: &[(String, RankerComparison)], sets: &[RetrievalSe
 fn format_figures(figures: &RankingFigures) -> String {
     let RankingFigures { recall_at_5, recall_at_10, ndcg_at_10, .. } = figures;
     format!("{recall_at_5:.1} / {recall_at_10:.1} / {ndcg_at_10:.2}")
+}
+
+/// The share of the queries, all in English, whose result advises to use English.
+pub(super) fn doubtful(indexed: &[(&RetrievalSet, ToolIndex)]) -> String {
+    let count = |(set, index): &(&RetrievalSet, ToolIndex)| {
+        set.queries.iter().filter(|query| index.is_mostly_unknown(&query.text)).count()
+    };
+    let (doubtful, queries): (usize, usize) =
+        (indexed.iter().map(count).sum(), indexed.iter().map(|(set, _)| set.queries.len()).sum());
+    format!(
+        "\nFewer than half of the words of {doubtful} of these {queries} queries are words of tools, without an English stop word: their results advise to \
+        use English.\n"
+    )
+}
+
+/// The ranking with embeddings, on each set and in the mean.
+pub(super) fn hybrid(model: &str, all: &[(String, SetFigures, HybridFigures)]) -> String {
+    let mut page = format!(
+        "\n## With embeddings\n\nOurs, the ranking by the vectors of `{model}`, and both fused by rank:\n\n\
+        | set | ours | vectors | hybrid | gain over ours |\n| --- | --- | --- | --- | --- |\n"
+    );
+    for (name, ours, HybridFigures { vectors, hybrid }) in all {
+        let cells = [ours, vectors, hybrid].map(|figures| format_figures(&figures.all)).join(" | ");
+        let gain = hybrid.all.ndcg_at_10 - ours.all.ndcg_at_10;
+        let _infallible = writeln!(page, "| {name} | {cells} | {gain:+.2} |");
+    }
+    page
 }
 
 pub(super) fn timing(timing: &RetrievalTiming) -> String {

@@ -42,6 +42,11 @@ impl IndexedTool {
         Some(Self { name: entry.name.clone(), own: entry.own.clone(), tool })
     }
 
+    /// Returns the published name.
+    pub(super) fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
     /// Returns the document of the tool for the ranking.
     pub(super) fn ranked(&self) -> toolyard_rank::ToolDocument {
         let definition = self.tool.definition.to_json().to_value();

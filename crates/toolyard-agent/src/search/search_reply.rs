@@ -25,6 +25,9 @@ const MAX_PARAMETERS_LENGTH: usize = 120;
 const NOTHING: &str = "No tool matches. Describe it in English, in other words: the usual name of the thing, or what is \
                        done to it.";
 
+const DOUBTFUL: &str =
+    "Most words of the query are in no tool. If no tool fits, describe it in English, in other words.";
+
 const SHORTENED: &str =
     "To see the inputSchema of a tool that has only parameters (`?`: optional), search for its name.";
 
@@ -55,8 +58,9 @@ struct ToolSearchHit {
 }
 
 impl ToolSearchReply {
-    /// Returns the result for these tools, the best first. `limit` is the number of tools that were asked for.
-    pub(super) fn of(entries: &[Arc<RegistryEntry>], limit: usize) -> Self {
+    /// Returns the result for these tools, the best first. `limit` is the number of tools that were asked for;
+    /// `is_doubtful` is true if they may have been found by accident.
+    pub(super) fn of(entries: &[Arc<RegistryEntry>], limit: usize, is_doubtful: bool) -> Self {
         let (mut bytes, mut note) = (0, entries.is_empty().then_some(NOTHING));
         let mut tools: Vec<ToolSearchHit> = Vec::with_capacity(entries.len());
         for (entry, later) in entries.iter().zip((0..entries.len()).rev()) {
@@ -74,6 +78,9 @@ impl ToolSearchReply {
                 bytes += BRIEF_BYTES;
                 tools.push(whole.shortened());
             }
+        }
+        if is_doubtful && !tools.is_empty() {
+            note = Some(DOUBTFUL);
         }
         Self { tools, note }
     }

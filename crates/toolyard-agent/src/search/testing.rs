@@ -70,7 +70,7 @@ impl SearchHarness {
         let gateway = Arc::new(Gateway::new(now, Vec::new()));
         let finder = Arc::new(ToolFinder::new(Arc::downgrade(&gateway), OWN));
         let services = ServiceIndex::new(Arc::new(FixedSummaries(summaries.to_vec())), finder.clone());
-        let search = ToolSearch { finder, services, ranker: ServiceRanker::default() };
+        let search = ToolSearch { finder, embeddings: None, services, ranker: ServiceRanker::default() };
         let server = add(Server::new(OWN, "1.0.0"), search.clone()).expect("tools");
         let backend: Arc<dyn Backend> = Arc::new(CallToolBackend::new(server.into_backend(), JoinSet::new()));
         let own = handler(OWN, backend.clone());

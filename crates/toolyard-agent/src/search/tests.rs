@@ -52,6 +52,21 @@ async fn search_tools_results() {
     insta::assert_snapshot!(read_all(&sample(), &["*"], &calls).await);
 }
 
+/// A word of another language that a tool happens to have finds that tool.
+#[tokio::test]
+async fn results_for_another_language_advise_english() {
+    let harness = sample();
+    let check = async |query: &str, expected: bool| {
+        let read = harness.read(&["*"], SEARCH, json!({"query": query})).await;
+        let advises = read.contains("describe it in English") && read.contains(r#""name":"#);
+        assert_eq!(advises, expected, "{query}: {read}");
+    };
+    check("customer Bestellungen anzeigen lassen", true).await;
+    check("list the Bestellungen anzeigen of a customer", false).await;
+    check("list orders customer", false).await;
+    check("create_issue", false).await;
+}
+
 #[tokio::test]
 async fn errors_of_invalid_calls() {
     let calls = [

@@ -24,7 +24,7 @@ pub struct ToolFinder {
 }
 
 /// The index of one registry.
-struct FinderSnapshot {
+pub(super) struct FinderSnapshot {
     /// The registry that is indexed.
     registry: Weak<Registry>,
     handlers: BTreeMap<Arc<str>, Vec<IndexedTool>>,
@@ -54,6 +54,11 @@ impl ToolFinder {
         }
     }
 
+    /// Returns the tools of the latest index, and of each later one.
+    pub(super) fn indexed_tools(&self) -> watch::Receiver<Arc<FinderSnapshot>> {
+        self.snapshot.subscribe()
+    }
+
     /// Returns the best matches of a query among the tools that are advertised in `view`, the current registry as a
     /// caller sees it. Returns at most `limit` tools, the best first.
     pub async fn search(&self, view: &Registry, query: &str, limit: usize) -> Vec<Arc<RegistryEntry>> {
@@ -68,6 +73,11 @@ impl ToolFinder {
         let mut matches = self.seen(view, &index.search(query, usize::MAX));
         matches.truncate(limit);
         matches
+    }
+
+    /// Returns `true` if most words of a query occur in no tool and nothing shows that it is English.
+    pub(super) async fn is_mostly_unknown(&self, query: &str) -> bool {
+        self.current().await.index.is_mostly_unknown(query)
     }
 
     /// Returns `true` if the search includes this tool.
@@ -137,6 +147,11 @@ impl ToolFinder {
 }
 
 impl FinderSnapshot {
+    /// Returns the indexed tools by handler.
+    pub(super) fn tools(&self) -> BTreeMap<Arc<str>, Vec<IndexedTool>> {
+        self.handlers.clone()
+    }
+
     /// Returns the snapshot of another registry. Indexes only handlers whose tools have changed.
     fn after(&self, registry: &Arc<Registry>, own: &str) -> Self {
         let handlers = by_handler(registry, own);

@@ -13,6 +13,7 @@ use toolyard_sdk::{
 };
 
 use super::call_tool::CallToolArgs;
+use super::embeddings::ToolEmbeddings;
 use super::hints::PROMPT;
 use super::nearest::nearest;
 use super::search_reply::ToolSearchReply;
@@ -76,6 +77,8 @@ struct ServiceHintArgs {
 pub struct ToolSearch {
     /// Finder of tools.
     pub finder: Arc<ToolFinder>,
+    /// Embeddings of tools, if there is an endpoint.
+    pub embeddings: Option<Arc<ToolEmbeddings>>,
     /// Index of services.
     pub services: ServiceIndex,
     /// Ranker of services.
@@ -117,14 +120,22 @@ impl ToolSearch {
     async fn tools(&self, context: &Context, args: SearchToolsArgs) -> Result<ToolReply, ToolFailure> {
         let (query, view) = (required_query(&args.query)?, self.view(context));
         let limit = args.limit.map_or(LIMIT, |limit| limit.clamp(1.0, MAX_RESULTS as f64) as usize);
-        let mut entries = self.finder.search(&view, query, limit).await;
+        let mut entries = match &self.embeddings {
+            None => self.finder.search(&view, query, limit).await,
+            Some(embeddings) => {
+                embeddings.search(&self.finder, &view, query, limit, context.deadline()).await
+            }
+        };
+        // An embedding model may know the words, whatever their language.
+        let mut is_doubtful = self.embeddings.is_none() && self.finder.is_mostly_unknown(query).await;
         // A query that is exactly the name of a tool returns that tool first.
         if let Some(named) = view.tool(query).ok().filter(|entry| self.finder.finds(entry)) {
             entries.retain(|entry| entry.name != named.name);
             entries.insert(0, named.clone());
             entries.truncate(limit);
+            is_doubtful = false;
         }
-        ToolReply::new().structured(&ToolSearchReply::of(&entries, limit))
+        ToolReply::new().structured(&ToolSearchReply::of(&entries, limit, is_doubtful))
     }
 
     async fn services(&self, context: &Context, query: &str) -> Result<String, ToolFailure> {

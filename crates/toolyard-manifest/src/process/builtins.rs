@@ -1,5 +1,6 @@
 //! The section `builtins`.
 
+mod embedding;
 mod management;
 mod memory;
 mod results;
@@ -17,6 +18,7 @@ use crate::{
 };
 
 pub use self::{
+    embedding::EmbeddingSettings,
     management::{AllowedServers, ManagementSettings},
     memory::{MemorySettings, QuerySettings, ReadSettings, SharedMemory},
     results::ResultSettings,

@@ -36,7 +36,7 @@ builtins:
   results: {enabled: true, threshold: 1, leastChunk: 2, mostChunks: 3, outputSchemas: withdraw, ttl: 4s, storeTime: 5s, models: {gpt-5: {threshold: 6}}}
   guides: {enabled: false}
   skills: {enabled: true, skills: 1, bytes: 2KiB, contentBytes: 1KiB}
-  search: {enabled: true, disclosure: search, budget: 1, pinned: [a, 'b/c*'], ranker: toolyard}
+  search: {enabled: true, disclosure: search, budget: 1, pinned: [a, 'b/c*'], ranker: toolyard, embedding: {baseURL: 'https://embed.example/v1', model: tiny, apiKey: k, dimensions: 384, timeout: 2s, queryTimeout: 100ms, concurrent: 3, batch: 16, bytes: 1MiB}}
   mcp: {enabled: true, allow: {commands: [uvx], hosts: ['*.example.com', 'localhost:3000'], env: [TOKEN]}, servers: 1}
 llm: {baseURL: 'https://llm.example/v1', model: small, apiKey: k, timeout: 1s}
 limits:
@@ -298,6 +298,23 @@ fn process_with_every_setting() {
                             },
                         ],
                         ranker: Toolyard,
+                        embedding: Some(
+                            EmbeddingSettings {
+                                base_url: EndpointUrl(https://embed.example/…),
+                                model: "tiny",
+                                api_key: Some(
+                                    SecretString,
+                                ),
+                                dimensions: Some(
+                                    384,
+                                ),
+                                timeout: 2s,
+                                query_timeout: 100ms,
+                                concurrent: 3,
+                                batch: 16,
+                                bytes: 1048576,
+                            },
+                        ),
                     },
                 ),
                 mcp: Some(

@@ -11,7 +11,7 @@ use toolyard_agent::management::{self, InvokeToolBackend, ServerManagement, Serv
 use toolyard_agent::memory::reader::MemoryReader;
 use toolyard_agent::memory::{self, SessionHandleSettings, WorkingMemory};
 use toolyard_agent::scripts;
-use toolyard_agent::search::{ServiceIndex, ToolFinder};
+use toolyard_agent::search::{ServiceIndex, ToolEmbeddings, ToolFinder};
 use toolyard_agent::skills::{self, SkillStore};
 use toolyard_agent::summary::SummarySource;
 use toolyard_core::store::Store;
@@ -43,6 +43,8 @@ pub struct BuiltinDeps {
     pub commands: mpsc::WeakSender<FleetCommand>,
     /// Index of all tools.
     pub finder: Arc<ToolFinder>,
+    /// Embeddings of all tools, if there is an endpoint.
+    pub embeddings: Option<Arc<ToolEmbeddings>>,
     /// Index of what the handlers offer, for search and hints.
     pub services: ServiceIndex,
     /// The servers added at run time.
@@ -52,7 +54,7 @@ pub struct BuiltinDeps {
 }
 
 impl BuiltinDeps {
-    /// Collects the parts of a gateway with these bound addresses.
+    /// Collects the parts of a gateway with these bound addresses, without embeddings.
     #[must_use]
     pub fn new(
         gateway: &Arc<Gateway>,
@@ -76,7 +78,18 @@ impl BuiltinDeps {
         let summaries = Arc::<ServerSummaries>::default();
         let finder = Arc::new(ToolFinder::new(gateway.clone(), HandlerConfig::BUILTINS));
         let services = ServiceIndex::new(summaries.clone(), finder.clone());
-        Self { gateway, store, memory_layers, statuses, commands, finder, services, added, summaries }
+        Self {
+            gateway,
+            store,
+            memory_layers,
+            statuses,
+            commands,
+            finder,
+            embeddings: None,
+            services,
+            added,
+            summaries,
+        }
     }
 
     fn servers(&self) -> Arc<dyn ServerManager> {

@@ -4,15 +4,16 @@ use std::io;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::uri::InvalidUri;
 use http::{HeaderValue, Method, Request, StatusCode, Uri, header};
 use http_body_util::Full;
 use serde::Deserialize;
 use serde_json::json;
 use tokio::time::timeout;
-use toolyard_manifest::{LlmSettings, SecretString};
+use toolyard_manifest::LlmSettings;
 use toolyard_net::body::{self, BodyReadError};
 use toolyard_net::client::{HttpClient, RequestError};
+
+use crate::openai_api;
 
 /// Maximum bytes of a response. A summary is far shorter, but some models include their reasoning.
 const MAX_RESPONSE_BYTES: usize = 1 << 20;
@@ -77,10 +78,9 @@ impl ChatClient {
     /// # Errors
     /// If the system's root certificates are needed and cannot be read, or the URL becomes invalid with its path.
     pub fn new(llm: &LlmSettings) -> io::Result<Self> {
-        let is_tls = llm.base_url.is_tls();
-        let client = if is_tls { HttpClient::with_system_roots()? } else { HttpClient::without_roots()? };
-        let url = url(llm.base_url.uri()).map_err(io::Error::other)?;
-        let bearer = llm.api_key.as_ref().map(bearer).transpose().map_err(io::Error::other)?;
+        let client = openai_api::client(&llm.base_url)?;
+        let url = openai_api::url(llm.base_url.uri(), "chat/completions").map_err(io::Error::other)?;
+        let bearer = llm.api_key.as_ref().map(openai_api::bearer).transpose().map_err(io::Error::other)?;
         Ok(Self { client, url, model: llm.model.clone(), bearer, time: llm.timeout })
     }
 
@@ -117,35 +117,5 @@ impl ChatClient {
             request = request.header(header::AUTHORIZATION, bearer);
         }
         request.body(Full::new(body.to_string().into()))
-    }
-}
-
-/// Returns the URL of completions: the path is appended to the base URL, whose query is kept.
-fn url(base: &Uri) -> Result<Uri, InvalidUri> {
-    let text = base.to_string();
-    let (path, query) = text.split_once('?').map_or((&*text, None), |(path, query)| (path, Some(query)));
-    let query = query.map_or_else(String::new, |query| format!("?{query}"));
-    format!("{}/chat/completions{query}", path.trim_end_matches('/')).parse()
-}
-
-fn bearer(key: &SecretString) -> Result<HeaderValue, header::InvalidHeaderValue> {
-    let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose()))?;
-    value.set_sensitive(true);
-    Ok(value)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn url_of_completions() {
-        let check = |base: &str, expected: &str| {
-            assert_eq!(url(&base.parse().expect("a URL")).expect("a URL").to_string(), expected);
-        };
-        check("http://a", "http://a/chat/completions");
-        check("https://api.example.com/v1", "https://api.example.com/v1/chat/completions");
-        check("https://api.example.com/v1/", "https://api.example.com/v1/chat/completions");
-        check("https://a/x?api-version=1", "https://a/x/chat/completions?api-version=1");
     }
 }

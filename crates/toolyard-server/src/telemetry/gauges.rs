@@ -5,6 +5,7 @@ use std::sync::Arc;
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{AsyncInstrument, AsyncInstrumentBuilder, Meter, ObservableGauge};
 use tokio::sync::watch;
+use toolyard_agent::search::{EmbeddingRequests, ToolEmbeddings};
 use toolyard_core::{BackendPhase, Registry};
 use toolyard_process::ProcessTable;
 
@@ -19,12 +20,14 @@ pub(super) struct GaugeSources {
     registry: watch::Receiver<Arc<Registry>>,
     processes: ProcessTable,
     audit: Arc<AuditQueue>,
+    embeddings: Option<Arc<ToolEmbeddings>>,
 }
 
 impl GaugeSources {
     pub(super) fn of(context: &GatewayContext) -> Self {
         let (processes, audit) = (context.processes.clone(), context.audit.clone());
-        Self { registry: context.fleet.registry.clone(), processes, audit }
+        let (registry, embeddings) = (context.fleet.registry.clone(), context.embeddings.clone());
+        Self { registry, processes, audit, embeddings }
     }
 }
 
@@ -32,7 +35,7 @@ const PHASES: [&str; 3] = ["connecting", "ready", "unavailable"];
 
 /// Registers the gauges, which live as long as the meter's provider.
 pub(super) fn register(meter: &Meter, prefix: &str, sources: GaugeSources, metrics: Arc<CallMetrics>) {
-    let GaugeSources { registry, processes, audit } = sources;
+    let GaugeSources { registry, processes, audit, embeddings } = sources;
     let gauge = |of: &names::MetricInstrument| -> AsyncInstrumentBuilder<'_, ObservableGauge<u64>, u64> {
         meter.u64_observable_gauge(of.full_name(prefix)).with_unit(of.unit).with_description(of.description)
     };
@@ -56,6 +59,13 @@ pub(super) fn register(meter: &Meter, prefix: &str, sources: GaugeSources, metri
         .with_description(dropped.description)
         .with_callback(move |observer| observe_dropped(&entries.borrow(), observer))
         .build();
+    let requests = &names::EMBEDDING_REQUESTS;
+    meter
+        .u64_observable_counter(requests.full_name(prefix))
+        .with_unit(requests.unit)
+        .with_description(requests.description)
+        .with_callback(move |observer| observe_requests(embeddings.as_deref(), observer))
+        .build();
     let handlers = registry.clone();
     gauge(&names::HANDLERS)
         .with_callback(move |observer| observe_phases(&handlers.borrow(), observer))
@@ -75,6 +85,14 @@ fn observe_phases(registry: &Registry, observer: &dyn AsyncInstrument<u64>) {
 fn observe_dropped(registry: &Registry, observer: &dyn AsyncInstrument<u64>) {
     for (handler, dropped) in dropped_notices(registry) {
         observer.observe(dropped, &[KeyValue::new(names::HANDLER, handler)]);
+    }
+}
+
+fn observe_requests(embeddings: Option<&ToolEmbeddings>, observer: &dyn AsyncInstrument<u64>) {
+    let EmbeddingRequests { succeeded, failed } =
+        embeddings.map(ToolEmbeddings::requests).unwrap_or_default();
+    for (status, count) in [(names::OK, succeeded), (names::FAILED, failed)] {
+        observer.observe(count, &[KeyValue::new(names::STATUS, status)]);
     }
 }
 

@@ -95,6 +95,11 @@ pub const NOTIFICATIONS_DROPPED: MetricInstrument =
             "Notifications of a server that name no request, while several calls or none were running",
         );
 
+/// Requests to the embedding endpoint of the search.
+pub const EMBEDDING_REQUESTS: MetricInstrument =
+    MetricInstrument::own("search.embedding.requests", MetricKind::Counter, "{request}", &[STATUS])
+        .with_description("Requests to the embedding endpoint of the tool search, if there is one");
+
 /// Telemetry that was not exported.
 pub const TELEMETRY_LOST: MetricInstrument =
     MetricInstrument::own("telemetry.lost", MetricKind::Counter, "{item}", &[SIGNAL])
@@ -120,7 +125,7 @@ pub const CLIENT_DURATION: MetricInstrument = MetricInstrument::conventional(
 .with_description("Duration of an upstream request, including retries");
 
 /// Every instrument.
-pub const INSTRUMENTS: [&MetricInstrument; 11] = [
+pub const INSTRUMENTS: [&MetricInstrument; 12] = [
     &INVOKE_DURATION,
     &INVOCATIONS,
     &CALLS_ACTIVE,
@@ -128,6 +133,7 @@ pub const INSTRUMENTS: [&MetricInstrument; 11] = [
     &HANDLER_READY,
     &PROCESSES,
     &NOTIFICATIONS_DROPPED,
+    &EMBEDDING_REQUESTS,
     &TELEMETRY_LOST,
     &AUDIT_LOST,
     &SERVER_DURATION,
@@ -185,8 +191,10 @@ pub const SPAN_ATTRIBUTES: [&str; 12] = [
     TOOLYARD_HANDLER,
 ];
 
-/// The [`STATUS`] of a call that succeeded.
+/// The [`STATUS`] of a call or request that succeeded.
 pub const OK: &str = "ok";
+/// The [`STATUS`] of a request that failed.
+pub const FAILED: &str = "failed";
 /// The [`STATUS`] and the [`ERROR_TYPE`] of a call whose tool ran and reported an error, as in the semantic
 /// conventions. It is not an error code of the gateway, so that alerts about the gateway and its upstreams do not fire
 /// for errors of tools.

@@ -2,11 +2,12 @@
 
 use toolyard_core::access::ScopePattern;
 
+use super::EmbeddingSettings;
 use crate::{
     cursor::KeywordChoice,
     field_type::{CountField, KeywordField, ListField, TextField},
     formats,
-    section::section,
+    section::{nested, section},
 };
 
 section! {
@@ -28,6 +29,8 @@ section! {
         /// Ranker of `search_known_services`: `bm25`, with the scores of RockBot, or `toolyard`, the ranking of
         /// `search_tools`.
         pub ranker: ServiceRanker = "ranker", KeywordField(&RANKER), default ServiceRanker::Bm25;
+        /// Embeddings of tools and queries, which another program computes. Default: none.
+        pub embedding: Option<EmbeddingSettings> = "embedding", nested::<EmbeddingSettings>(), optional;
     }
 }
 

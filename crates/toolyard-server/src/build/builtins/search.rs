@@ -20,8 +20,15 @@ pub(super) struct SearchTools {
 
 impl SearchTools {
     pub(super) fn new(deps: &BuiltinDeps, settings: &SearchSettings) -> Self {
-        let (finder, services) = (deps.finder.clone(), deps.services.clone());
-        Self { search: ToolSearch { finder, services, ranker: settings.ranker } }
+        let (finder, embeddings) = (deps.finder.clone(), deps.embeddings.clone());
+        Self {
+            search: ToolSearch {
+                finder,
+                embeddings,
+                services: deps.services.clone(),
+                ranker: settings.ranker,
+            },
+        }
     }
 
     pub(super) fn add(&self, server: Server) -> Result<Server, RegisterError> {
@@ -31,7 +38,12 @@ impl SearchTools {
     /// Wraps the backend of these tools. The index follows the registry for as long as the backend exists.
     pub(super) fn wrap(self, backend: Arc<dyn Backend>) -> Arc<dyn Backend> {
         let mut followers = JoinSet::new();
-        followers.spawn(async move { self.search.finder.follow().await });
+        let ToolSearch { finder, embeddings, .. } = self.search;
+        if let Some(embeddings) = embeddings {
+            let finder = finder.clone();
+            followers.spawn(async move { embeddings.follow(&finder).await });
+        }
+        followers.spawn(async move { finder.follow().await });
         Arc::new(CallToolBackend::new(backend, followers))
     }
 }

@@ -13,7 +13,13 @@ use crate::status::StatusReporter;
 pub(crate) fn routes(context: &GatewayContext, deps: &FrontendDeps<'_>) -> Router {
     let (process, fleet) = (&context.process, &context.fleet);
     let last_edit = context.last_edit.subscribe();
-    let reporter = StatusReporter::new(deps.gateway, fleet.statuses.clone(), &context.processes, last_edit);
+    let reporter = StatusReporter {
+        gateway: deps.gateway.clone(),
+        statuses: fleet.statuses.clone(),
+        processes: context.processes.clone(),
+        last_edit,
+        embeddings: context.embeddings.clone(),
+    };
     router(Arc::new(RestState {
         gateway: deps.gateway.clone(),
         reporter: Arc::new(reporter),
