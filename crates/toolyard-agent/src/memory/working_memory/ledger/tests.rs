@@ -63,7 +63,7 @@ async fn cancelled_eviction_is_completed_by_the_next_save() {
             callers.save(caller, bytes).await;
         }
         callers.store.hold(StoreOperation::Delete, held);
-        // Dropped when it deletes the entries of the first caller, who has most bytes.
+        // Dropped when it deletes the entries of the first caller, which has most bytes.
         let mut save = Box::pin(callers.save(3, 2_700));
         for _ in 0..100 {
             assert!((&mut save).now_or_never().is_none(), "{held}");
