@@ -6,6 +6,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use toolyard_core::random::{NoRandomness, random_bytes};
 use toolyard_core::script::{self, PythonScript, ScriptExecutor, ScriptOutcome};
 use toolyard_sdk::{Context, RegisterError, Server, Tool, ToolFailure};
 
@@ -82,7 +83,7 @@ pub fn add(
                 let memory = memory.ok_or_else(|| ToolFailure::new(NO_MEMORY))?;
                 args.input_data = Some(input_with(&memory, &context, &keys, args.input_data).await?);
             }
-            tool_result(&runner.run(args.into_script()).await?)
+            tool_result(&runner.run(args.into_script()?).await?)
         }
     })
 }
@@ -124,14 +125,14 @@ async fn input_with(
 }
 
 impl ScriptArgs {
-    fn into_script(self) -> PythonScript {
-        PythonScript {
-            call_id: call_id(),
+    fn into_script(self) -> Result<PythonScript, NoRandomness> {
+        Ok(PythonScript {
+            call_id: call_id()?,
             source: self.script,
             input: self.input_data,
             timeout: timeout(self.timeout_seconds),
             packages: self.pip_packages.unwrap_or_default(),
-        }
+        })
     }
 }
 
@@ -143,11 +144,8 @@ fn timeout(seconds: Option<f64>) -> Duration {
 }
 
 /// Returns an id that no other script has.
-fn call_id() -> String {
-    let mut bytes = [0; 16];
-    // A system without random numbers supports neither TLS nor keys, so the gateway would not run at all.
-    let _unlikely = getrandom::fill(&mut bytes);
-    u128::from_le_bytes(bytes).to_string()
+fn call_id() -> Result<String, NoRandomness> {
+    Ok(u128::from_le_bytes(random_bytes()?).to_string())
 }
 
 /// Renders the outcome for the model.

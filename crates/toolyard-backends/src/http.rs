@@ -15,6 +15,7 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 use toolyard_core::long_work::WorkAborted;
+use toolyard_core::output_schema::STRUCTURED;
 use toolyard_core::{
     Backend, BackendPhase, Call, CallOutput, Catalog, CircuitBreaker, ErrorCode, LongWork, Outcome, Tool,
     ToolError,
@@ -108,11 +109,8 @@ impl HttpBackend {
             _ => self.reading.output(status, content_type.as_ref(), body)?,
         };
         // An unchanged structure is a slice of the body, whose bytes are reserved already.
-        let copies = if self.reading.changes_structure() {
-            &["content", "structuredContent"][..]
-        } else {
-            &["content"]
-        };
+        let copies =
+            if self.reading.changes_structure() { &["content", STRUCTURED][..] } else { &["content"] };
         self.delivery.reserve_copies(&mut output, copies).await?;
         Ok(output)
     }

@@ -234,6 +234,12 @@ impl Json {
     }
 }
 
+/// Parses a text to a typed value, as [`Json::to_value`] does, without copying it; `None` if it is not JSON.
+pub(crate) fn value_of(text: &str) -> Option<serde_json::Value> {
+    let range = JsonLexer::within(text.as_bytes(), usize::MAX).whole_value().ok()?;
+    Some(value::value_of(&text.as_bytes()[range]))
+}
+
 /// Shows the size only: values contain data of users and tools.
 impl fmt::Debug for Json {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

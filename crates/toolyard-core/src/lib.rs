@@ -38,6 +38,7 @@ pub mod argument_names;
 pub mod names;
 pub mod nearest;
 pub mod overrides;
+pub mod random;
 pub mod registry;
 
 pub mod access;

@@ -5,11 +5,13 @@
 //! - Models: a result that is too large for them is replaced by a [`StoredResult`], which the published schema allows.
 
 mod references;
+mod repeated_content;
 mod stored_result;
 
 use crate::json::{Json, Object};
 use crate::outcome::CallOutput;
 
+pub use repeated_content::{ComparedText, RepeatedContent};
 pub use stored_result::StoredResult;
 
 /// The member of a result that has the structured result.

@@ -283,7 +283,7 @@ fn bad_arguments(mismatch: &SchemaMismatch) -> ToolError {
 fn check_result(schema: &Value, result: &Object) -> Result<(), String> {
     let schema = CompiledSchema::compile(schema)
         .map_err(|error| format!("The output schema is not checked: {error}"))?;
-    let value = result.get("structuredContent");
+    let value = result.get(output_schema::STRUCTURED);
     let value = value.ok_or("The tool has an output schema, and its result no `structuredContent`")?;
     let checked = schema.check(&value.to_value(), &ValidationBudget::of(value.as_bytes().len()));
     checked.map_err(|mismatch| match mismatch {

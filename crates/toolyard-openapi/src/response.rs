@@ -9,6 +9,7 @@ mod failure;
 
 use bytes::Bytes;
 use http::{HeaderMap, Response, StatusCode, Uri, header};
+use toolyard_core::output_schema::STRUCTURED;
 use toolyard_core::{CallOutput, Json, Object};
 
 use self::content::ResponseContent;
@@ -67,7 +68,7 @@ fn structured(json: &Json, body: &[u8], promise: ResultPromise) -> CallOutput {
     let mut output = CallOutput::text(&text);
     match promise {
         ResultPromise::Nothing | ResultPromise::Object if json.is_object() => {
-            output.body.set("structuredContent", json.clone());
+            output.body.set(STRUCTURED, json.clone());
         }
         ResultPromise::Nothing => {}
         ResultPromise::Object | ResultPromise::Result => set_result(&mut output, json.clone()),
@@ -94,7 +95,7 @@ fn block_output(block: Object, response: &Response<Bytes>, promise: ResultPromis
 }
 
 fn set_result(output: &mut CallOutput, result: Json) {
-    output.body.set("structuredContent", Object::new().with("result", result).to_json());
+    output.body.set(STRUCTURED, Object::new().with("result", result).to_json());
 }
 
 fn block(kind: &str) -> Object {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use toolyard_core::output_schema::STRUCTURED;
 use toolyard_core::{
     Backend, BackendPhase, Call, CallOutput, CallTarget, Caller, Catalog, Client as CallClient,
     ClientNotification, Json, JsonError, Object, Outcome, SecretRedactor, ToolError,
@@ -344,7 +345,7 @@ impl ToolCallResult {
         Self {
             is_error: output.is_error,
             text: texts.collect::<Vec<_>>().join("\n"),
-            structured: output.body.get("structuredContent").map(Json::to_value),
+            structured: output.body.get(STRUCTURED).map(Json::to_value),
             body: output.body.to_json().to_value(),
         }
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use serde::Serialize;
 use serde_json::Value;
+use toolyard_core::output_schema::STRUCTURED;
 use toolyard_core::schema::{CompiledSchema, InvalidSchema, ValidationBudget};
 use toolyard_core::{ErrorCode, Json, Object, Outcome, ToolError};
 use toolyard_mcp::wire::headers;
@@ -125,7 +126,7 @@ fn check_output(schema: &CompiledSchema, body: &Object) -> Result<(), ToolError>
         let message = "The tool's result does not fit its output schema";
         ToolError::new(ErrorCode::ExecutionFailed, message).caused_by(fault)
     };
-    let Some(structured) = body.get("structuredContent") else {
+    let Some(structured) = body.get(STRUCTURED) else {
         return Err(failed("there is no structured content".to_owned()));
     };
     let budget = ValidationBudget::of(structured.as_bytes().len());

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
+use toolyard_core::output_schema::STRUCTURED;
 use toolyard_core::{CallOutput, Json as RawJson, Object, Outcome, ToolError};
 
 use crate::content::Content;
@@ -177,7 +178,7 @@ impl ToolReply {
         if let Some(structured) = self.structured {
             let wraps = wraps || !structured.is_object();
             let wrapped = || Object::new().with(schema::RESULT_MEMBER, structured.clone()).to_json();
-            body.set("structuredContent", if wraps { wrapped() } else { structured });
+            body.set(STRUCTURED, if wraps { wrapped() } else { structured });
         }
         if self.is_error {
             body.set("isError", RawJson::boolean(true));

@@ -1,7 +1,7 @@
 //! Texts that repeat the structured content of a result.
 
-use serde_json::Value;
 use toolyard_core::Json;
+use toolyard_core::output_schema::{ComparedText, RepeatedContent};
 
 /// Form in which the texts of a result repeat its structured content for clients that read text only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,36 +18,22 @@ pub(super) enum StructuredMirror {
 }
 
 impl StructuredMirror {
-    pub(super) fn of<'a>(structured: &Json, mut texts: impl Iterator<Item = &'a str> + Clone) -> Self {
-        let value = structured.to_value();
-        let result =
-            value.as_object().filter(|object| object.len() == 1).and_then(|object| object.get("result"));
-        let is_whole =
-            |text: &str| [Some(&value), result].into_iter().flatten().any(|one| is_same(text, one));
-        let items = result.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        let all = texts.clone();
-        match (texts.next(), texts.next()) {
-            (Some(only), None) if [Some(&value), result].contains(&Some(&Value::from(only))) => Self::Text,
-            (Some(only), None) if is_whole(only) => Self::Json,
-            (Some(_), _) if are_items(all.clone(), items) => Self::Json,
-            (Some(_), Some(_)) if all.clone().any(is_whole) => Self::Among,
+    pub(super) fn of<'a>(structured: &Json, texts: impl Iterator<Item = &'a str>) -> Self {
+        let repeated = RepeatedContent::new(structured.to_value());
+        let texts: Vec<_> = texts.map(ComparedText::new).collect();
+        match &*texts {
+            [only] if repeated.is_string(only) => Self::Text,
+            [only] if repeated.is_text(only) => Self::Json,
+            [_, ..] if repeated.is_list_of(&texts) => Self::Json,
+            [_, _, ..] if texts.iter().any(|text| repeated.is_text(text)) => Self::Among,
             _ => Self::Otherwise,
         }
     }
 }
 
-fn are_items<'a>(texts: impl Iterator<Item = &'a str> + Clone, items: &[Value]) -> bool {
-    texts.clone().count() == items.len() && texts.zip(items).all(|(text, item)| is_same(text, item))
-}
-
-/// Returns `true` if a text is this value: the string itself, or its JSON.
-fn is_same(text: &str, value: &Value) -> bool {
-    value.as_str() == Some(text) || Json::parse(text.to_owned()).is_ok_and(|text| text.to_value() == *value)
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 

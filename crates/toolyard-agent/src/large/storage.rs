@@ -26,8 +26,8 @@ impl ResultPlace {
         ttl: Duration,
     ) -> Result<Self, StoreError> {
         let access = memory.access(caller).await?;
-        let result = access.result_namespace();
-        let base = keys::new_base(&result.namespace, tool);
+        let result = access.result_namespace()?;
+        let base = keys::new_base(&result.namespace, tool)?;
         // The keys that the caller reads differ from the stored ones if they carry an id.
         let visible = VisibleKeys { base: access.visible_base(&result, &base, ttl), has_id: result.is_new };
         Ok(Self { keys: ResultKeys { base, visible }, access, namespace: result.namespace })

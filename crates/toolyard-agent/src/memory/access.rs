@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use toolyard_core::store::StoreError;
 use toolyard_manifest::SharedMemory;
 
 use super::error::MemoryError;
@@ -68,11 +69,11 @@ impl MemoryAccess {
     }
 
     /// Returns the namespace for a large result: the caller's own, or else a new one.
-    pub(crate) fn result_namespace(&self) -> ResultNamespace {
-        match &self.own {
+    pub(crate) fn result_namespace(&self) -> Result<ResultNamespace, StoreError> {
+        Ok(match &self.own {
             Some(own) => ResultNamespace { namespace: own.clone(), is_new: false },
-            None => ResultNamespace { namespace: session_ids::new_namespace(), is_new: true },
-        }
+            None => ResultNamespace { namespace: session_ids::new_namespace()?, is_new: true },
+        })
     }
 
     /// Returns the common prefix of a result's keys, as the caller can use them for `ttl`.
@@ -93,7 +94,7 @@ impl MemoryAccess {
 
     /// Returns a handle of the caller's namespace, or else of a new one; `None` if the caller needs none.
     pub(crate) fn handle(&self, ttl: Duration) -> Option<String> {
-        self.handle_of(&self.result_namespace().namespace, ttl)
+        self.handle_of(&self.result_namespace().ok()?.namespace, ttl)
     }
 
     /// Opens the large result of a key with its id.

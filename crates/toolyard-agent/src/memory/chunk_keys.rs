@@ -1,5 +1,7 @@
 //! The keys of a large result: those of its chunks, and that of their outline.
 
+use toolyard_core::store::StoreError;
+
 use super::namespace::MemoryNamespace;
 use super::working_memory::random_hex;
 
@@ -7,9 +9,11 @@ use super::working_memory::random_hex;
 const MAX_NAME_LENGTH: usize = 40;
 
 /// Returns a new common prefix for the keys of one result.
-#[must_use]
-pub fn new_base(namespace: &MemoryNamespace, tool: &str) -> String {
-    base_of_run(namespace, tool, &random_hex::<3>())
+///
+/// # Errors
+/// Returns an error if the system has no random numbers.
+pub fn new_base(namespace: &MemoryNamespace, tool: &str) -> Result<String, StoreError> {
+    Ok(base_of_run(namespace, tool, &random_hex::<3>()?))
 }
 
 /// Returns the common prefix for the keys of the result with this run id.
@@ -60,6 +64,7 @@ mod tests {
         }
         let odd = base_of_run(&namespace, &format!("a/b.c é|{}", "x".repeat(99)), "1");
         assert_eq!(odd, format!("session/abc123/tool-a_b_c___{}-1", "x".repeat(32)));
-        assert_ne!(new_base(&namespace, "t"), new_base(&namespace, "t"));
+        let new = || new_base(&namespace, "t").unwrap();
+        assert_ne!(new(), new());
     }
 }

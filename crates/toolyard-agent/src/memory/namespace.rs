@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::fmt::Write;
 use std::net::{IpAddr, Ipv6Addr};
 
 use sha2::{Digest, Sha256};
 use toolyard_core::access::AccessScope;
+use toolyard_core::random::hex;
 use toolyard_core::{Call, Caller, CallerPeer};
 use toolyard_manifest::SharedMemory;
 use toolyard_sdk::Context;
@@ -202,11 +202,7 @@ fn hashed_segment(name: &str) -> String {
 }
 
 fn digest(text: &str) -> String {
-    let mut hex = String::with_capacity(64);
-    for byte in Sha256::digest(text.as_bytes()) {
-        let _ = write!(hex, "{byte:02x}");
-    }
-    hex
+    hex(&Sha256::digest(text.as_bytes()))
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use std::fmt;
 use std::time::SystemTime;
 
 use serde_json::json;
+use toolyard_core::random::random_bytes;
 use toolyard_core::seal::StateSealer;
 use toolyard_core::secrets::SEALED_ID_PREFIX;
 use toolyard_core::store::{KeySpace, KeyValueStore, PutRequest, StoreError, StoreErrorKind, WriteCondition};
@@ -48,7 +49,7 @@ impl SessionIds {
         let mut stored = store.get(SEAL, SEAL_KEY).await?;
         if stored.is_none() {
             let condition = WriteCondition::Absent;
-            let put = PutRequest { condition, ..PutRequest::always(random_bytes()?.to_vec()) };
+            let put = PutRequest { condition, ..PutRequest::always(new_key()?.to_vec()) };
             // Another gateway may be first.
             let _version = store.put(SEAL, SEAL_KEY, put).await?;
             stored = store.get(SEAL, SEAL_KEY).await?;
@@ -136,8 +137,8 @@ impl fmt::Debug for SessionIds {
 }
 
 /// Returns a namespace that nothing else has.
-pub(super) fn new_namespace() -> MemoryNamespace {
-    MemoryNamespace::new("session", &random_hex::<8>())
+pub(super) fn new_namespace() -> Result<MemoryNamespace, StoreError> {
+    Ok(MemoryNamespace::new("session", &random_hex::<8>()?))
 }
 
 /// Returns `true` if a text is a sealed id, whether it opens anything or not.
@@ -163,8 +164,6 @@ fn context(purpose: &str, principal: Option<&str>, name: &str) -> Vec<u8> {
     json!(["working-memory", purpose, principal, name.to_lowercase()]).to_string().into_bytes()
 }
 
-fn random_bytes() -> Result<[u8; 32], StoreError> {
-    let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes).map_err(|error| StoreError::new(StoreErrorKind::Unavailable, error))?;
-    Ok(bytes)
+fn new_key() -> Result<[u8; 32], StoreError> {
+    random_bytes().map_err(|error| StoreError::new(StoreErrorKind::Unavailable, error))
 }

@@ -1,10 +1,10 @@
 //! Working memory on top of a key-value store.
 
+mod backoff;
 mod ledger;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::fmt::Write;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -13,10 +13,11 @@ use futures_util::future::try_join_all;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::OnceCell;
-use tokio::time::sleep;
+use toolyard_core::random::{hex, random_bytes};
 use toolyard_core::store::{KeySpace, KeyValueStore, PutRequest, StoreError, StoreErrorKind, WriteCondition};
 use toolyard_manifest::MemorySettings;
 
+use self::backoff::backoff;
 use super::access::{FullKey, MemoryAccess};
 use super::error::MemoryError;
 use super::keyless_ledger::KeylessClaim;
@@ -45,8 +46,6 @@ const PART: usize = 256 * 1024;
 pub(super) const PARTS_AT_ONCE: usize = 8;
 /// Maximum number of attempts to change a namespace that others change concurrently.
 const ATTEMPTS: usize = 64;
-/// Maximum time between two attempts.
-const MAX_BACKOFF: Duration = Duration::from_millis(64);
 /// Number of namespaces that are read at a time for a list of several, and maximum number of such reads.
 const PAGE: usize = 16;
 const MAX_PAGES: usize = 64;
@@ -145,7 +144,7 @@ impl WorkingMemory {
         room: RoomPolicy,
     ) -> Result<Vec<MemoryRecord>, MemoryError> {
         entries.iter().try_for_each(|entry| entry.check(&self.limits))?;
-        let records: Vec<_> = entries.iter().map(|entry| self.record(entry)).collect();
+        let records: Vec<_> = entries.iter().map(|entry| self.record(entry)).collect::<Result<_, _>>()?;
         // An early check, so that refused entries cost no write. The check that counts is made when the index changes.
         let removed = self.read(namespace).await?.index.admit(namespace, &records, &self.limits, room)?;
         let claimed = match namespace.is_keyless() {
@@ -335,12 +334,12 @@ impl WorkingMemory {
         Ok(Some(text))
     }
 
-    fn record(&self, entry: &NewEntry<'_>) -> MemoryRecord {
+    fn record(&self, entry: &NewEntry<'_>) -> Result<MemoryRecord, StoreError> {
         let now = self.now();
         let ttl = entry.ttl.unwrap_or(self.limits.ttl).min(self.limits.longest_ttl);
-        MemoryRecord {
+        Ok(MemoryRecord {
             key: entry.key.to_owned(),
-            id: fresh_id(),
+            id: fresh_id()?,
             bytes: entry.value.len(),
             chars: entry.chars(),
             saved: millis(now),
@@ -349,7 +348,7 @@ impl WorkingMemory {
             tags: entry.tags.to_vec(),
             chunks: entry.chunks,
             place: entry.place,
-        }
+        })
     }
 
     async fn read(&self, namespace: &MemoryNamespace) -> Result<NamespaceSnapshot, MemoryError> {
@@ -426,13 +425,6 @@ impl WorkingMemory {
     }
 }
 
-/// Waits after an attempt to change what others change concurrently, for a random time, so that they do not meet again.
-async fn backoff(attempt: usize) {
-    let most = MAX_BACKOFF.min(Duration::from_millis(1 << attempt.min(10)));
-    let random = getrandom::u32().map_or(0.5, |random| f64::from(random) / f64::from(u32::MAX));
-    sleep(most.mul_f64(random)).await;
-}
-
 /// A part of a value to write.
 struct ValuePart<'a> {
     record: &'a MemoryRecord,
@@ -483,19 +475,14 @@ fn to_bytes(value: &impl Serialize) -> Result<Bytes, MemoryError> {
 }
 
 /// Returns an id that no other value has.
-fn fresh_id() -> String {
+fn fresh_id() -> Result<String, StoreError> {
     random_hex::<16>()
 }
 
 /// Returns random bytes in hexadecimal.
-pub(crate) fn random_hex<const BYTES: usize>() -> String {
-    let mut bytes = [0; BYTES];
-    // A system without random numbers supports neither TLS nor keys, so the gateway would not run at all.
-    let _unlikely = getrandom::fill(&mut bytes);
-    bytes.iter().fold(String::with_capacity(BYTES * 2), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+pub(crate) fn random_hex<const BYTES: usize>() -> Result<String, StoreError> {
+    let bytes = random_bytes::<BYTES>();
+    bytes.map(|bytes| hex(&bytes)).map_err(|error| StoreError::new(StoreErrorKind::Unavailable, error))
 }
 
 /// Formats a time to live for people, such as `4m59s`. Rounds to seconds, so that a time that has just begun is

@@ -1,5 +1,6 @@
 //! Conversions between records and the types of the gateway.
 
+use toolyard_core::output_schema::STRUCTURED;
 use toolyard_core::{Call, CallOutput, CallTarget, ErrorCode, Json, Object, Outcome, Tool};
 
 use super::wire::{ToolInvokeError, ToolInvokeRequest, ToolInvokeResponse, ToolRegistration, codes};
@@ -192,7 +193,7 @@ fn text_of(output: &CallOutput) -> Option<String> {
     let blocks = output.body.get("content").and_then(|content| content.to_items().ok()).unwrap_or_default();
     let texts: Vec<_> = blocks.iter().filter_map(text_of_block).collect();
     if texts.is_empty() {
-        return output.body.get("structuredContent").map(|structured| structured.as_text().to_owned());
+        return output.body.get(STRUCTURED).map(|structured| structured.as_text().to_owned());
     }
     Some(texts.join("\n"))
 }

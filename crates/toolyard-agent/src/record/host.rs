@@ -34,8 +34,12 @@ impl HostFunction {
     /// Calls the tool under a new id, with the arguments as the model wrote them. Returns the text for the model: the
     /// tool's response, or `Error: ` and the message of the error.
     pub async fn call(&self, arguments: Option<&str>) -> String {
+        let tool_call_id = match random_hex::<16>() {
+            Ok(id) => id,
+            Err(error) => return format!("Error: {error}"),
+        };
         let request = ToolInvokeRequest {
-            tool_call_id: random_hex::<16>(),
+            tool_call_id,
             tool_name: self.registration.name.clone(),
             arguments: arguments.map(str::to_owned),
             session_id: self.session_id.clone(),

@@ -2,7 +2,7 @@
 
 use ::http::{HeaderValue, StatusCode};
 use bytes::Bytes;
-use toolyard_core::output_schema::OutputForm;
+use toolyard_core::output_schema::{OutputForm, STRUCTURED};
 use toolyard_core::secrets::REDACTED;
 use toolyard_core::{CallOutput, ErrorCode, Json, Object, ToolError};
 
@@ -80,7 +80,7 @@ impl ResponseConversion {
         };
         let mut output = CallOutput::text(&text);
         if json.is_object() || self.form != OutputForm::Undeclared {
-            output.body.set("structuredContent", json.clone());
+            output.body.set(STRUCTURED, json.clone());
         }
         Ok(output)
     }

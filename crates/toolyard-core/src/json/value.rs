@@ -14,7 +14,12 @@ enum OpenValue {
 
 /// See [`Json::to_value`]. The text was validated before.
 pub(super) fn to_value(json: &Json) -> Value {
-    read(&mut JsonLexer::new(json.as_bytes())).unwrap_or_default()
+    value_of(json.as_bytes())
+}
+
+/// Converts a text that was validated before.
+pub(super) fn value_of(text: &[u8]) -> Value {
+    read(&mut JsonLexer::new(text)).unwrap_or_default()
 }
 
 fn read(scanner: &mut JsonLexer<'_>) -> Option<Value> {

@@ -13,6 +13,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
+use toolyard_core::random::{hex, random_bytes};
 use toolyard_process::ChildPipes;
 
 use super::archive::{self, ArchiveError};
@@ -49,7 +50,7 @@ pub(super) async fn install(
     draft: EnvironmentDraft,
 ) -> Result<EnvironmentDraft, PackageError> {
     let config = pip::read_config(options).await?;
-    let user = format!("toolyard:{}", random_token());
+    let user = format!("toolyard:{}", random_token()?);
     let proxy = start_proxy(options, &config, &user, draft.path())?;
     let python = PythonInterpreter::find(Path::new(&options.python));
     let is_alone = options.sandbox.isolation() == IsolationRequirement::None;
@@ -90,11 +91,9 @@ fn start_proxy(
 }
 
 /// Returns a random token that no other program knows.
-fn random_token() -> String {
-    let mut bytes = [0; 16];
-    // Without random numbers TLS and keys fail, too, so the gateway does not run.
-    let _unlikely = getrandom::fill(&mut bytes);
-    format!("{:032x}", u128::from_le_bytes(bytes))
+fn random_token() -> Result<String, PackageError> {
+    let token = random_bytes::<16>().map_err(|error| PackageError::Cache(error.to_string()))?;
+    Ok(hex(&token))
 }
 
 /// Returns the paths of the interpreter and the installer that sandboxes do not see by default.

@@ -5,6 +5,7 @@ use std::sync::{Arc, Weak};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use toolyard_core::output_schema::STRUCTURED;
 use toolyard_core::{
     Call, CallOutput, CallTarget, Client, ClientNotification, ClientWrapper, ErrorCode, Gateway,
     InputRequestError, Json, Object, Outcome, ToolError,
@@ -107,7 +108,7 @@ impl NestedCallResult {
     /// }
     /// ```
     pub fn structured<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
-        from_structured(self.0.body.get("structuredContent").map_or(Value::Null, Json::to_value))
+        from_structured(self.0.body.get(STRUCTURED).map_or(Value::Null, Json::to_value))
     }
 
     /// The whole result in MCP's JSON.

@@ -7,7 +7,8 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use toolyard_core::store::{KeySpace, PutRequest, WriteCondition};
 
-use super::{ATTEMPTS, KEYLESS, SizeChange, WorkingMemory, backoff, parse, to_bytes};
+use super::backoff::backoff;
+use super::{ATTEMPTS, KEYLESS, SizeChange, WorkingMemory, parse, to_bytes};
 use crate::memory::error::MemoryError;
 use crate::memory::keyless_ledger::{KeylessClaim, KeylessLedger};
 use crate::memory::namespace::MemoryNamespace;

@@ -66,7 +66,8 @@ impl ClientEvents {
 
 /// Returns the answer that takes the place of a larger one.
 fn replacement(message: &[Bytes], size: usize, limit: usize) -> Option<Vec<Bytes>> {
-    let text: BytesMut = message.iter().flat_map(|piece| piece.iter().copied()).collect();
+    let mut text = BytesMut::with_capacity(size);
+    message.iter().for_each(|piece| text.extend_from_slice(piece));
     let Ok(RpcMessage::Response { id, answer }) = RpcMessage::parse(text) else { return None };
     let envelope: usize = message::response(id.as_ref(), Ok(Vec::new())).iter().map(Bytes::len).sum();
     let room = limit.saturating_sub(envelope);

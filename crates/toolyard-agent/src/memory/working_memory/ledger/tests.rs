@@ -59,20 +59,20 @@ impl KeylessCallers {
 async fn cancelled_eviction_is_completed_by_the_next_save() {
     for held in ["working-memory-keyless", "working-memory-keyless-values"] {
         let callers = KeylessCallers::new();
-        for caller in 0..3 {
-            callers.save(caller, 3_000).await;
+        for (caller, bytes) in [(0, 3_200), (1, 2_900), (2, 2_800)] {
+            callers.save(caller, bytes).await;
         }
         callers.store.hold(StoreOperation::Delete, held);
-        // Dropped when it deletes the entries of the first caller.
-        let mut save = Box::pin(callers.save(3, 3_000));
+        // Dropped when it deletes the entries of the first caller, which has most bytes.
+        let mut save = Box::pin(callers.save(3, 2_700));
         for _ in 0..100 {
             assert!((&mut save).now_or_never().is_none(), "{held}");
         }
         drop(save);
         callers.store.release();
-        callers.save(4, 3_000).await;
+        callers.save(4, 2_700).await;
         assert_eq!(callers.left().await, [1, 2, 4], "{held}");
-        callers.save(5, 3_000).await;
+        callers.save(5, 2_600).await;
         assert_eq!(callers.left().await, [2, 4, 5], "{held}");
         callers.inner.pass(Duration::from_secs(1_000));
         assert_eq!(callers.inner.len(), 0, "{held}: nothing is left in the store");
@@ -82,11 +82,11 @@ async fn cancelled_eviction_is_completed_by_the_next_save() {
 #[tokio::test]
 async fn evicted_caller_can_save_again() {
     let callers = KeylessCallers::new();
-    for caller in 0..3 {
-        callers.save(caller, 3_000).await;
+    for (caller, bytes) in [(0, 3_200), (1, 2_900), (2, 2_800)] {
+        callers.save(caller, bytes).await;
     }
     callers.store.hold(StoreOperation::Delete, "working-memory-keyless");
-    let mut save = Box::pin(callers.save(3, 3_000));
+    let mut save = Box::pin(callers.save(3, 2_700));
     for _ in 0..100 {
         assert!((&mut save).now_or_never().is_none());
     }

@@ -4,6 +4,7 @@
 //! resources.
 
 use toolyard_core::Json;
+use toolyard_core::output_schema::{ComparedText, RepeatedContent, STRUCTURED};
 
 /// Takes the place of a text that the structured content repeats.
 const REPEATED_TEXT: &str = "[text omitted: `structuredContent` has the same content]";
@@ -13,8 +14,9 @@ const REPEATED_TEXT: &str = "[text omitted: `structuredContent` has the same con
 pub(super) fn truncate(result: &Json, room: usize, limit: usize) -> Option<Json> {
     let mut result = result.to_object().ok()?;
     let mut blocks = result.get("content")?.to_items().ok()?;
-    let structured = result.get("structuredContent").map(Json::to_value);
-    let is_repeated = |text: &str| structured.is_some() && serde_json::from_str(text).ok() == structured;
+    let structured = result.get(STRUCTURED).map(|structured| RepeatedContent::new(structured.to_value()));
+    let is_repeated =
+        |text: &str| structured.as_ref().is_some_and(|all| all.is_text(&ComparedText::new(text)));
     for block in &mut blocks {
         if let Some(text) = text_of(block) {
             // Without needless escapes, the size of a text is known.
@@ -151,6 +153,13 @@ mod tests {
         let content = json!([text(&structured.to_string()), text("more")]);
         let texts = texts(&json!({"content": content, "structuredContent": structured})).unwrap();
         assert_eq!(texts, [REPEATED_TEXT, "more"]);
+    }
+
+    #[test]
+    fn text_that_is_the_structured_result_is_left_out() {
+        let log = "a log ".repeat(35);
+        let result = json!({"content": [text(&log)], "structuredContent": {"result": log}});
+        assert_eq!(texts(&result).unwrap(), [REPEATED_TEXT]);
     }
 
     #[test]
