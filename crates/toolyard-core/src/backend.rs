@@ -178,6 +178,8 @@ pub struct Catalog {
     pub phase: BackendPhase,
     /// Protocol for display, such as `MCP 2025-11-25`, if it is known by now.
     pub protocol: Option<Arc<str>>,
+    /// URL of the service for display, if the backend learned it from its server.
+    pub service_url: Option<Arc<str>>,
     /// Tools in the order of the backend; the last known ones while it is unavailable.
     pub tools: Vec<Arc<Tool>>,
     /// Prompts.

@@ -15,6 +15,7 @@
 //! a process.
 
 mod child;
+mod foreground;
 mod process_table;
 #[cfg(target_os = "linux")]
 mod supervised;
@@ -35,6 +36,7 @@ use tokio::net::UnixStream;
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 
 pub use child::{ChildProcess, ExitHandle};
+pub use foreground::{capture, run_in_foreground};
 pub use process_table::{ProcessInfo, ProcessSpawner, ProcessTable};
 
 /// The variables that a child inherits from the gateway: those of the official MCP SDKs, and those for language, time

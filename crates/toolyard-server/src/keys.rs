@@ -4,6 +4,7 @@
 //! - [`marker`]: the marker that there were keys, which outlives the store;
 //! - [`record`]: creates, lists and revokes keys in the store, from any process;
 //! - [`key_cache`]: the keys in a running gateway;
+//! - [`open_gateways`]: the gateways at which requests need no key yet;
 //! - `rate`, [`quota`]: rate limits and quotas;
 //! - `service`: the checks of the keys at startup, and their start and stop;
 //! - `key_summary`: a key as shown to users;
@@ -14,6 +15,7 @@ pub mod key;
 pub mod key_cache;
 mod key_summary;
 pub mod marker;
+pub mod open_gateways;
 pub mod quota;
 mod rate;
 pub mod record;

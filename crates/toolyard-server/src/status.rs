@@ -296,7 +296,8 @@ impl StatusReporter {
         let dropped = dropped_notices(registry);
         for standing in statuses.iter() {
             let name = standing.declared.name.as_str();
-            let endpoint: Arc<str> = standing.declared.endpoint().into();
+            let endpoint = standing.service_url.clone();
+            let endpoint = endpoint.unwrap_or_else(|| standing.declared.endpoint().into());
             let own = || tools.iter().filter(|entry| &*entry.handler.name == name);
             let before = discovered_tools.len();
             discovered_tools.extend(own().map(|entry| ToolStatus::new(entry, standing, &endpoint)));

@@ -1,20 +1,29 @@
 //! `toolyard add`: adds a handler to a manifest.
 
+mod function;
+mod http;
+mod mcp;
 mod openapi;
+
+pub(crate) use function::function_handler;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use toolyard_manifest::{AddHandlerError, HandlerName, ManifestEditor, ManifestSource};
 
 use crate::output::{OutputFormat, confirm, escape_lines, print};
-use crate::{BadInput, atomic_file, diff};
+use crate::{BadInput, atomic_file, default_manifest, diff};
 
 /// Add a handler to a manifest
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
+  toolyard add mcp -- npx -y @modelcontextprotocol/server-everything
+  toolyard add mcp https://mcp.example.com/mcp
+  toolyard add http 'https://api.example.com/orders/{id}' --description 'Returns an order'
+  toolyard add function weather
   toolyard add openapi https://petstore3.swagger.io/api/v3/openapi.json
   toolyard add openapi api/openapi.yaml --name shop --tag orders -f tools.yaml")]
 pub(crate) struct AddHandlerArgs {
@@ -24,15 +33,19 @@ pub(crate) struct AddHandlerArgs {
 
 #[derive(clap::Subcommand)]
 enum AddCommand {
+    Mcp(mcp::AddMcpArgs),
+    Http(http::AddHttpArgs),
+    Function(function::AddFunctionArgs),
     Openapi(openapi::AddOpenapiArgs),
 }
 
 /// The manifest to change, and whether to ask for confirmation.
 #[derive(clap::Args)]
 struct AddTarget {
-    /// Manifest to change; created if it does not exist
-    #[arg(short, long, value_name = "FILE", default_value = "tools.yaml")]
-    file: PathBuf,
+    /// Manifest to change; created if it does not exist (default: `toolyard.yaml` or `tools.yaml` here, or else
+    /// `toolyard.yaml` in ~/.config/toolyard, or a new one here)
+    #[arg(short, long, value_name = "FILE")]
+    file: Option<PathBuf>,
 
     /// Skip the confirmation (required without a terminal)
     #[arg(long, conflicts_with = "dry_run")]
@@ -43,10 +56,52 @@ struct AddTarget {
     dry_run: bool,
 }
 
+impl AddTarget {
+    /// Returns the manifest to change.
+    fn path(&self) -> PathBuf {
+        let earlier = || Some(PathBuf::from(EARLIER_NAME)).filter(|file| file.is_file());
+        let here = || Some(PathBuf::from(default_manifest::FILE_NAME));
+        let existing =
+            || here().filter(|file| file.is_file()).or_else(earlier).or_else(default_manifest::find);
+        self.file.clone().or_else(existing).or_else(here).unwrap_or_default()
+    }
+}
+
+/// Name of the manifest that earlier versions created.
+const EARLIER_NAME: &str = "tools.yaml";
+
 pub(crate) async fn run(args: AddHandlerArgs, format: OutputFormat) -> anyhow::Result<ExitCode> {
     match args.command {
         AddCommand::Openapi(args) => openapi::run(args, format).await,
+        AddCommand::Mcp(args) => mcp::run(&args, format),
+        AddCommand::Http(args) => http::run(&args, format),
+        AddCommand::Function(args) => function::run(args, format).await,
     }
+}
+
+/// Adds a handler to the manifest: shows the change, asks for confirmation and writes it.
+fn add_handler(
+    target: &AddTarget,
+    name: Option<&HandlerName>,
+    default_name: &str,
+    format: OutputFormat,
+    handler: impl FnOnce(&str) -> Value,
+) -> anyhow::Result<ExitCode> {
+    let path = target.path();
+    let manifest = ManifestFile::open(&path)?;
+    let handler = handler(&manifest.handler_name(name, default_name)?);
+    let after = manifest.with_handler(&handler)?;
+    let written = manifest.write_change(&after, target, format)?;
+    if format == OutputFormat::Json {
+        print(&json!({"file": path, "handler": handler, "written": written}).to_string());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Parses `NAME=VALUE` or `NAME: VALUE`.
+fn parse_pair(text: &str, separator: char) -> Option<(String, String)> {
+    let (name, value) = text.split_once(separator)?;
+    Some((name.trim().to_owned(), value.trim_start().to_owned())).filter(|(name, _)| !name.is_empty())
 }
 
 /// A manifest file and its editor.

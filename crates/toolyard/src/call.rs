@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use anyhow::{anyhow, bail};
-use toolyard_core::{Backend, Call, CallOutput, Json, Outcome};
+use toolyard_core::{Backend, Call, CallOutput, Catalog, Json, Outcome};
+use toolyard_manifest::nearest_name;
 
 use crate::output::{OutputFormat, print_untrusted, with_wait_notice};
 use crate::remote::RemoteGateway;
@@ -16,6 +17,7 @@ Examples:
   toolyard call add a=1 b=2
   toolyard call search query='two words' limit=5
   toolyard call add --json '{\"a\": 1, \"b\": 2}' --output json
+  toolyard call add --json @arguments.json
 
 A value is a string if the schema of the tool says so, or else JSON if it parses as JSON.
 The exit status is 1 if the tool reports an error.
@@ -31,10 +33,13 @@ pub(crate) struct CallArgs {
     remote: RemoteGateway,
 }
 
+/// Maximum number of names that are suggested.
+const MAX_SUGGESTIONS: usize = 3;
+
 pub(crate) async fn run(args: CallArgs, format: OutputFormat) -> anyhow::Result<ExitCode> {
     let (server, catalog) = args.remote.connect().await?;
     let Some(tool) = catalog.tools.iter().find(|tool| *tool.name == *args.name) else {
-        bail!("unknown tool {:?}; `toolyard tools` lists the tools", args.name);
+        bail!(unknown_tool(&args.name, &catalog));
     };
     let schema = tool.input_schema().map(Json::to_value).unwrap_or_default();
     let arguments = args.arguments.parse(&schema)?;
@@ -45,6 +50,24 @@ pub(crate) async fn run(args: CallArgs, format: OutputFormat) -> anyhow::Result<
             bail!("the tool requires input or runs as a task, which `toolyard call` does not support")
         }
         Err(error) => Err(anyhow!(error)),
+    }
+}
+
+/// Explains that there is no tool of this name, with the names that may be meant.
+fn unknown_tool(name: &str, catalog: &Catalog) -> String {
+    let names = || catalog.tools.iter().map(|tool| &*tool.name);
+    // A published name may have the handler as its prefix, or may have lost it.
+    let is_part =
+        |one: &str, other: &str| one.strip_suffix(other).is_some_and(|prefix| prefix.ends_with('_'));
+    let mut meant: Vec<_> =
+        names().filter(|other| is_part(other, name) || is_part(name, other)).take(MAX_SUGGESTIONS).collect();
+    if meant.is_empty() {
+        meant.extend(nearest_name(name, names()));
+    }
+    let meant: Vec<_> = meant.into_iter().map(|name| format!("`{name}`")).collect();
+    match meant.is_empty() {
+        true => format!("unknown tool {name:?}; `toolyard tools` lists the tools"),
+        false => format!("unknown tool {name:?}; did you mean {}?", meant.join(" or ")),
     }
 }
 

@@ -8,11 +8,13 @@ use serde_json::{Value, json};
 use toolyard_manifest::{Manifest, ManifestProblem, ManifestProblems};
 
 use crate::output::{OutputFormat, count, print};
+use crate::{BadInput, default_manifest};
 
 /// Check manifests and report all problems
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
+  toolyard check                      check ./toolyard.yaml
   toolyard check tools.yaml more/
   toolyard check --output json tools.yaml
   cat tools.yaml | toolyard check -
@@ -20,14 +22,20 @@ Examples:
 Starts no servers and opens no connections. The variables and files that the manifests refer to must exist. The
 exit status is 2 if there are problems.")]
 pub(crate) struct CheckArgs {
-    /// Manifest, directory of manifests, or `-` for standard input
-    #[arg(required = true, value_name = "FILE|DIR")]
+    /// Manifest, directory of manifests, or `-` for standard input (default: `toolyard.yaml` here or in
+    /// ~/.config/toolyard)
+    #[arg(value_name = "FILE|DIR")]
     files: Vec<PathBuf>,
 }
 
-pub(crate) fn run(args: &CheckArgs, format: OutputFormat) -> ExitCode {
-    let checked = toolyard_manifest::load(&args.files);
-    let files = toolyard_manifest::files(&args.files);
+pub(crate) fn run(args: &CheckArgs, format: OutputFormat) -> Result<ExitCode, BadInput> {
+    let paths = if args.files.is_empty() { default_manifest::find_all() } else { args.files.clone() };
+    if paths.is_empty() {
+        let advice = "no toolyard.yaml here or in the configuration folder: name a manifest, or write one with `toolyard init`";
+        return Err(BadInput(advice.to_owned()));
+    }
+    let checked = toolyard_manifest::load(&paths);
+    let files = toolyard_manifest::files(&paths);
     print(&match (&checked, format) {
         (Ok(manifest), OutputFormat::Text) => summary(manifest, files.len()),
         (Ok(manifest), OutputFormat::Json) => {
@@ -38,10 +46,10 @@ pub(crate) fn run(args: &CheckArgs, format: OutputFormat) -> ExitCode {
             json!({"files": files, "problems": problem_list(problems)}).to_string()
         }
     });
-    match checked {
+    Ok(match checked {
         Ok(_) => ExitCode::SUCCESS,
         Err(_) => ExitCode::from(2),
-    }
+    })
 }
 
 fn summary(manifest: &Manifest, files: usize) -> String {

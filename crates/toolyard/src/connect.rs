@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use self::clients::{ConnectMethod, McpClient};
 use crate::output::{OutputFormat, confirm, escape_lines, print};
-use crate::remote::parse_url;
+use crate::remote::{default_url, parse_url};
 use crate::{BadInput, atomic_file, diff};
 
 /// Add the gateway to the configuration of an MCP client
@@ -33,7 +33,8 @@ pub(crate) struct ConnectArgs {
     #[arg(value_enum)]
     client: McpClient,
 
-    /// MCP endpoint of a running gateway [default: http://127.0.0.1:8080/mcp]
+    /// MCP endpoint of a running gateway (default: $TOOLYARD_URL, or that of `toolyard.yaml` here or in
+    /// ~/.config/toolyard, or http://127.0.0.1:8080/mcp)
     #[arg(long, value_name = "URL", value_parser = parse_url)]
     url: Option<Uri>,
 
@@ -142,7 +143,13 @@ impl ConfigChange {
 /// Determines from the arguments how the client connects to the gateway.
 fn connect_method(args: &ConnectArgs) -> anyhow::Result<ConnectMethod> {
     if !args.stdio {
-        let url = args.url.clone().unwrap_or_else(|| Uri::from_static("http://127.0.0.1:8080/mcp"));
+        let url = match (&args.url, std::env::var("TOOLYARD_URL")) {
+            (Some(url), _) => url.clone(),
+            (None, Ok(text)) if !text.is_empty() => {
+                parse_url(&text).map_err(|error| BadInput(format!("TOOLYARD_URL: {error}")))?
+            }
+            (None, _) => default_url(),
+        };
         return Ok(ConnectMethod::Url { url, key_env: args.key_env.clone() });
     }
     let program = std::env::current_exe().context("cannot find the path of the toolyard program")?;

@@ -69,7 +69,7 @@ pub(crate) async fn run(args: FunctionArgs, format: OutputFormat) -> anyhow::Res
 }
 
 /// Parses the id of a function, which needs no escaping in a URL path.
-fn parse_id(text: &str) -> Result<String, String> {
+pub(crate) fn parse_id(text: &str) -> Result<String, String> {
     let advice = "expected 1 to 100 letters, digits, `.`, `_` and `-`, starting with a letter or digit";
     is_id(text).then(|| text.to_owned()).ok_or_else(|| advice.to_owned())
 }

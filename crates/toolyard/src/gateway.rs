@@ -11,6 +11,14 @@ use crate::log::LogHandle;
 use crate::manifest_sources::ManifestSources;
 use crate::{BadInput, key_marker, store};
 
+/// What a user should know about the start of a gateway.
+pub(crate) struct StartReport {
+    /// The origin of the handlers, if the command line does not name it.
+    pub(crate) origin: Option<String>,
+    /// The reason why the store cannot be used.
+    pub(crate) store_problem: Option<String>,
+}
+
 /// Runs the gateway of these sources, applies edits of the files, and drains it when `serve` returns or a signal arrives.
 /// `change` applies the command line to each manifest that is read.
 ///
@@ -21,12 +29,14 @@ pub(crate) async fn run(
     change: impl Fn(&mut Manifest) + Clone + Send + 'static,
     mut options: GatewayOptions,
     log: &LogHandle,
-    serve: impl AsyncFnOnce(&RunningGateway, &Manifest) -> anyhow::Result<()>,
+    serve: impl AsyncFnOnce(&RunningGateway, &Manifest, &StartReport) -> anyhow::Result<()>,
 ) -> anyhow::Result<ExitCode> {
+    let sources = sources.or_default();
     // Before the start, so that signals and edits during the start are not lost.
     let lifecycle = GatewayLifecycle::watch(sources.paths()).await?;
     let markers = key_marker::locate(sources.paths()).await;
     let reads_stdin = sources.reads_stdin();
+    let origin = sources.default_origin();
     let read = move || {
         let mut manifest = sources.read()?;
         change(&mut manifest);
@@ -35,7 +45,8 @@ pub(crate) async fn run(
     let manifest = read()?;
     log.apply_config(&manifest.process.logs)?;
     toolyard_process::raise_file_limit();
-    let store = Arc::new(store::open_for_gateway(&manifest.process).await?);
+    let (store, store_problem) = store::open_for_gateway(&manifest.process).await?;
+    let (store, report) = (Arc::new(store), StartReport { origin, store_problem });
     options.store = Some(store.clone());
     options.key_marker = Some(markers);
     let running = match toolyard_server::start(&manifest, &options).await {
@@ -50,6 +61,7 @@ pub(crate) async fn run(
     };
     // Standard input cannot be read again.
     let reload = (!reads_stdin).then_some(move || read().map_err(|problems| format!("{problems:#}")));
+    let serve = async |running: &RunningGateway, manifest: &Manifest| serve(running, manifest, &report).await;
     match lifecycle.run(running, &manifest, reload, serve, store.close()).await? {
         LifecycleEnd::Drained => Ok(ExitCode::SUCCESS),
         LifecycleEnd::Interrupted => Ok(ExitCode::FAILURE),

@@ -8,6 +8,7 @@ use anyhow::{Context, bail};
 use serde_json::json;
 use toolyard_core::store::Store;
 use toolyard_server::audit::{AUDIT, AuditAction, AuditActor, AuditEvent};
+use toolyard_server::keys::open_gateways;
 use toolyard_server::keys::record::{self, KeyError};
 use toolyard_server::keys::{KeyScope, KeySummary, NewApiKey, QuotaAmount};
 use toolyard_store::DatabaseLocation;
@@ -145,10 +146,14 @@ pub(crate) async fn run(args: KeyArgs, format: OutputFormat) -> anyhow::Result<E
     Ok(ExitCode::SUCCESS)
 }
 
+/// Time in addition to `timeouts.keyCheck` for a running gateway to require keys.
+const CLOSING_MARGIN: Duration = Duration::from_secs(5);
+
 async fn create(args: KeyCreateArgs, format: OutputFormat) -> anyhow::Result<()> {
     let KeyCreateArgs { name, scopes, expires, rate, calls, cost, model, chunk_threshold, manifests } = args;
     let expires_in = expires.map(|time| time.as_secs());
     let new_key = NewApiKey { name, scopes, expires_in, rate, calls, cost, model, chunk_threshold };
+    let key_check = manifests.process()?.timeouts.key_check;
     let create_key = async |store: Arc<dyn Store>, location: &DatabaseLocation| {
         let (key, secret) = record::create(&*store, new_key).await.map_err(|error| match error {
             KeyError::Bad(bad) => anyhow::Error::from(BadInput(bad.to_string())),
@@ -162,6 +167,12 @@ async fn create(args: KeyCreateArgs, format: OutputFormat) -> anyhow::Result<()>
         });
         output::note(&format!("created key {id} in the store {location}"));
         record_action(&store, AuditAction::KeyCreated, &id).await;
+        let limit = key_check + CLOSING_MARGIN;
+        if !open_gateways::wait_until_closed(&*store, limit).await? {
+            output::note(
+                "a running gateway has not read the key yet and may still admit requests without one",
+            );
+        }
         Ok(())
     };
     manifests.with_created(create_key).await?;
@@ -171,16 +182,17 @@ async fn create(args: KeyCreateArgs, format: OutputFormat) -> anyhow::Result<()>
 
 /// Sets the marker beside the configuration that the gateway has keys. A gateway that sees the key does the same.
 async fn set_marker(manifests: &ManifestArgs) {
-    if manifests.files().is_empty() {
+    let files = manifests.files();
+    if files.is_empty() {
         return;
     }
-    if let Err(error) = key_marker::locate(manifests.files().to_vec()).await.set() {
+    if let Err(error) = key_marker::locate(files).await.set() {
         output::note(&format!("cannot write the key marker beside the configuration: {error}"));
     }
 }
 
 async fn forget(args: KeyForgetArgs, format: OutputFormat) -> anyhow::Result<()> {
-    let marker = key_marker::locate(args.manifests.files().to_vec()).await;
+    let marker = key_marker::locate(args.manifests.files()).await;
     let removed = marker.clear().context("cannot remove the key marker")?;
     print(&match format {
         OutputFormat::Json => json!({"removed": removed}).to_string(),

@@ -9,6 +9,7 @@ mod call;
 mod check;
 mod completions;
 mod connect;
+mod default_manifest;
 mod demo;
 mod diff;
 mod doctor;
@@ -16,6 +17,7 @@ mod duration;
 mod function;
 mod gateway;
 mod import;
+mod init;
 mod key;
 mod key_marker;
 mod log;
@@ -25,6 +27,7 @@ mod page_args;
 mod remote;
 mod schema;
 mod serve;
+mod service;
 mod stdio;
 mod store;
 mod test;
@@ -32,6 +35,7 @@ mod test;
 mod tests;
 mod tool_arguments;
 mod tools;
+mod version;
 
 use std::process::ExitCode;
 
@@ -56,11 +60,13 @@ struct CommandLine {
 
 const AFTER_HELP: &str = "\
 Examples:
-  toolyard serve                        serve an embedded demo
+  toolyard init                         write toolyard.yaml, with the servers of your MCP clients
+  toolyard serve                        serve toolyard.yaml, or an embedded demo without one
   toolyard serve -f tools.yaml          serve the handlers of a manifest
   toolyard serve --import .mcp.json     serve the servers in an MCP client's configuration
   toolyard check tools.yaml             check a manifest
-  toolyard add openapi URL              add a service with an OpenAPI description to a manifest
+  toolyard add mcp -- npx -y SERVER     add an MCP server to the manifest
+  toolyard add openapi URL              add a service with an OpenAPI description to the manifest
   toolyard tools                        list the tools of a running gateway
   toolyard call add a=1 b=2             call a tool
   toolyard doctor                       check a running gateway and its handlers
@@ -70,6 +76,7 @@ Examples:
   toolyard audit --since 1h             show the audit trail of the last hour
   toolyard store backup FILE            back up the store, also while the gateway is running
   toolyard connect cursor               add the gateway to the configuration of an MCP client
+  toolyard service install              run the gateway as a service of systemd for this user
 
 Exit status:
   0  success
@@ -89,6 +96,7 @@ Environment:
 enum CliCommand {
     Serve(serve::ServeArgs),
     Stdio(stdio::StdioArgs),
+    Init(init::InitArgs),
     Check(check::CheckArgs),
     Import(import::ImportArgs),
     Add(add::AddHandlerArgs),
@@ -103,6 +111,8 @@ enum CliCommand {
     Audit(audit::AuditArgs),
     Store(store::StoreArgs),
     Connect(connect::ConnectArgs),
+    Service(service::ServiceArgs),
+    Version(version::VersionArgs),
     Completions(completions::CompletionsArgs),
     #[command(hide = true)]
     DemoServer,
@@ -134,7 +144,8 @@ fn main() -> ExitCode {
         match cli.command {
             CliCommand::Serve(args) => serve::run(args, cli.output, &log).await,
             CliCommand::Stdio(args) => stdio::run(args, &log).await,
-            CliCommand::Check(args) => Ok(check::run(&args, cli.output)),
+            CliCommand::Init(args) => init::run(&args, cli.output),
+            CliCommand::Check(args) => Ok(check::run(&args, cli.output)?),
             CliCommand::Import(args) => Ok(import::run(&args, cli.output)?),
             CliCommand::Add(args) => add::run(args, cli.output).await,
             CliCommand::Schema(args) => Ok(schema::run(&args)),
@@ -148,6 +159,8 @@ fn main() -> ExitCode {
             CliCommand::Audit(args) => audit::run(args, cli.output).await,
             CliCommand::Store(args) => store::run(args, cli.output).await,
             CliCommand::Connect(args) => connect::run(&args, cli.output),
+            CliCommand::Service(args) => service::run(args, cli.output),
+            CliCommand::Version(args) => version::run(args, cli.output).await,
             CliCommand::Completions(args) => Ok(completions::run(&args, cli.output)),
             CliCommand::DemoServer => demo::run().await,
         }

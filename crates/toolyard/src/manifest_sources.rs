@@ -5,24 +5,45 @@ use std::path::PathBuf;
 use anyhow::Context;
 use toolyard_manifest::{Manifest, ManifestProblems, ManifestSource};
 
-use crate::BadInput;
+use crate::{BadInput, default_manifest};
 
 /// The files that define the handlers of a gateway.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct ManifestSources {
-    /// Manifest or directory of manifests (default: an embedded demo); repeatable
+    /// Manifest or directory of manifests; repeatable (default: `toolyard.yaml` here or in ~/.config/toolyard, or else an
+    /// embedded demo)
     #[arg(short, long = "file", value_name = "FILE")]
     files: Vec<PathBuf>,
 
     /// Configuration file of an MCP client whose servers to serve; see `toolyard import`
     #[arg(long = "import", value_name = "FILE")]
     imports: Vec<PathBuf>,
+
+    /// True if the command line names no file.
+    #[arg(skip)]
+    is_default: bool,
 }
 
 /// The manifest of the embedded demo.
 const QUICKSTART: &str = include_str!("quickstart.yaml");
 
 impl ManifestSources {
+    /// Chooses the default manifest if the command line names no file. A file that appears later is not read.
+    pub(crate) fn or_default(self) -> Self {
+        if !self.files.is_empty() || !self.imports.is_empty() {
+            return self;
+        }
+        Self { files: default_manifest::find_all(), is_default: true, ..self }
+    }
+
+    /// The origin of the handlers for the banner, unless the command line names it.
+    pub(crate) fn default_origin(&self) -> Option<String> {
+        self.is_default.then(|| match self.files.first() {
+            Some(file) => default_manifest::displayed(file),
+            None => "the embedded demo; `toolyard init` writes a toolyard.yaml".to_owned(),
+        })
+    }
+
     /// All files and folders, in the order of the command line's options.
     pub(crate) fn paths(&self) -> Vec<PathBuf> {
         [self.files.clone(), self.imports.clone()].concat()
@@ -42,7 +63,12 @@ impl ManifestSources {
             quickstart()?
         } else {
             toolyard_manifest::load_and_import(&self.files, &self.imports).map(|(manifest, notes)| {
-                notes.iter().for_each(|note| tracing::info!("{note}"));
+                for note in notes {
+                    match note.is_warning {
+                        true => tracing::warn!("{note}"),
+                        false => tracing::info!("{note}"),
+                    }
+                }
                 manifest
             })
         };

@@ -120,15 +120,31 @@ pub(crate) fn note(text: &str) {
 /// # Errors
 /// Fails without a terminal, and with JSON output.
 pub(crate) fn confirm(format: OutputFormat) -> anyhow::Result<bool> {
-    let (stdin, mut stderr) = (std::io::stdin(), std::io::stderr());
-    if format == OutputFormat::Json || !stdin.is_terminal() || !stderr.is_terminal() {
+    if !is_interactive(format) {
         let advice = "confirmation needed, but there is no terminal; use `--yes`, or `--dry-run` to only show the change";
         return Err(BadInput(advice.to_owned()).into());
     }
-    write!(stderr, "Write the change? [y/N] ")?;
+    ask("Write the change? [y/N] ", false)
+}
+
+/// True if questions can be asked: at a terminal, with text output.
+pub(crate) fn is_interactive(format: OutputFormat) -> bool {
+    format == OutputFormat::Text && std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+/// Asks a question at the terminal. An empty answer is the default; at the end of the input the answer is no.
+///
+/// # Errors
+/// If the terminal cannot be read.
+pub(crate) fn ask(question: &str, default: bool) -> anyhow::Result<bool> {
+    write!(std::io::stderr(), "{question}")?;
     let mut answer = String::new();
-    stdin.lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+    let length = std::io::stdin().lock().read_line(&mut answer)?;
+    Ok(match answer.trim().to_ascii_lowercase().as_str() {
+        "" => default && length > 0,
+        "y" | "yes" => true,
+        _ => false,
+    })
 }
 
 /// True if standard error is a terminal and `NO_COLOR` (no-color.org) is not set.

@@ -1,9 +1,9 @@
 //! A client for running gateways, and the arguments that select one.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
@@ -21,20 +21,20 @@ use toolyard_net::auth::{HttpAuthScheme, SecretSource, UpstreamCredentials};
 use toolyard_net::body;
 use toolyard_net::client::HttpClient;
 
+use crate::default_manifest;
 use crate::output::{note, with_wait_notice};
 
 /// The gateway that a command connects to.
 #[derive(clap::Args)]
 pub(crate) struct RemoteGateway {
-    /// MCP endpoint of the gateway, or of any MCP server on streamable HTTP
-    #[arg(
-        long,
-        value_name = "URL",
-        env = "TOOLYARD_URL",
-        default_value = "http://127.0.0.1:8080/mcp",
-        value_parser = parse_url
-    )]
-    url: Uri,
+    /// MCP endpoint of the gateway, or of any MCP server on streamable HTTP (default: that of the gateway of
+    /// `toolyard.yaml` here or in ~/.config/toolyard, or else http://127.0.0.1:8080/mcp)
+    #[arg(long = "url", value_name = "URL", env = "TOOLYARD_URL", value_parser = parse_url)]
+    given_url: Option<Uri>,
+
+    /// The default URL, once it is needed.
+    #[arg(skip)]
+    default_url: OnceLock<Uri>,
 
     /// Read the API key from FILE (default: $TOOLYARD_KEY, sent only to loopback or $TOOLYARD_URL)
     #[arg(long, value_name = "FILE")]
@@ -49,7 +49,34 @@ pub(crate) fn parse_url(text: &str) -> Result<Uri, FormatError> {
     Ok(toolyard_manifest::EndpointUrl::parse(text)?.uri().clone())
 }
 
+/// Returns the endpoint of the gateway of the default manifest, or else that of a gateway without settings.
+pub(crate) fn default_url() -> Uri {
+    let fallback = || Uri::from_static("http://127.0.0.1:8080/mcp");
+    // A manifest with problems is a matter of `toolyard check`.
+    let manifest = default_manifest::find().and_then(|file| toolyard_manifest::load(&[file]).ok());
+    manifest.and_then(|manifest| local_url(&manifest.process)).unwrap_or_else(fallback)
+}
+
+/// Returns the URL of the first TCP address of a gateway for clients on this machine.
+fn local_url(process: &ProcessSettings) -> Option<Uri> {
+    let scheme = if process.tls.is_some() { "https" } else { "http" };
+    let address = process.listen.iter().find_map(|address| address.to_string().parse::<SocketAddr>().ok())?;
+    let host = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => "127.0.0.1".to_owned(),
+        IpAddr::V6(ip) if ip.is_unspecified() => "[::1]".to_owned(),
+        IpAddr::V6(ip) => format!("[{ip}]"),
+        IpAddr::V4(ip) => ip.to_string(),
+    };
+    // Port 0 is another one at each start.
+    let port = Some(address.port()).filter(|port| *port != 0)?;
+    format!("{scheme}://{host}:{port}/mcp").parse().ok()
+}
+
 impl RemoteGateway {
+    fn url(&self) -> &Uri {
+        self.given_url.as_ref().unwrap_or_else(|| self.default_url.get_or_init(default_url))
+    }
+
     /// Sends a GET request to a path of the gateway and returns the body.
     ///
     /// # Errors
@@ -71,8 +98,8 @@ impl RemoteGateway {
         body: String,
         time_limit: Option<Duration>,
     ) -> anyhow::Result<(StatusCode, Bytes)> {
-        let base = self.url.path().strip_suffix("/mcp").unwrap_or_default();
-        let mut parts = self.url.clone().into_parts();
+        let base = self.url().path().strip_suffix("/mcp").unwrap_or_default();
+        let mut parts = self.url().clone().into_parts();
         parts.path_and_query = Some(format!("{base}{path}").parse()?);
         let mut request = Request::builder().method(method).uri(Uri::from_parts(parts)?);
         if let Some(auth) = self.auth() {
@@ -97,6 +124,17 @@ impl RemoteGateway {
             }
         };
         with_wait_notice(self, answer).await.with_context(|| format!("request to {self} failed"))
+    }
+
+    /// Returns the reason why the gateway refuses the key, or another server a request without one.
+    async fn unauthenticated(&self) -> anyhow::Error {
+        match self.request(Method::GET, "/api/v1/status", String::new(), Some(REQUEST_TIMEOUT)).await {
+            Ok((status, body)) if status == StatusCode::UNAUTHORIZED && body.starts_with(b"{") => {
+                self.response_error(status, &body)
+            }
+            _ if self.auth().is_some() => anyhow!("{self} refused the key of TOOLYARD_KEY or `--key-file`"),
+            _ => anyhow!("{self} requires a key: set TOOLYARD_KEY, or use `--key-file`"),
+        }
     }
 
     /// Returns the error of a response: the `detail` of its problem document, or else the status.
@@ -135,13 +173,13 @@ impl RemoteGateway {
 
     /// True if the key of the environment may be sent to this gateway. `named` is the value of `TOOLYARD_URL`.
     fn may_receive_env_key(&self, named: Option<&str>) -> bool {
-        let host = self.url.host().unwrap_or_default().trim_matches(['[', ']']);
+        let host = self.url().host().unwrap_or_default().trim_matches(['[', ']']);
         let is_here = host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback());
-        is_here || named.is_some_and(|named| parse_url(named).is_ok_and(|named| named == self.url))
+        is_here || named.is_some_and(|named| parse_url(named).is_ok_and(|named| named == *self.url()))
     }
 
     fn client(&self) -> anyhow::Result<HttpClient> {
-        match self.url.scheme_str() {
+        match self.url().scheme_str() {
             Some("https") => {
                 HttpClient::with_system_roots().context("cannot read the system's root certificates")
             }
@@ -172,7 +210,7 @@ impl RemoteGateway {
             budget: toolyard_net::budget::ByteBudget::default(),
             secrets: auth.as_ref().map(|auth| auth.secrets.clone()).unwrap_or_default(),
         };
-        let mut endpoint = HttpEndpoint::new(self.url.clone(), self.client()?);
+        let mut endpoint = HttpEndpoint::new(self.url().clone(), self.client()?);
         if let Some(auth) = auth {
             endpoint = endpoint.with_auth(auth);
         }
@@ -181,6 +219,9 @@ impl RemoteGateway {
         let connected = catalog.wait_for(|catalog| catalog.phase != BackendPhase::Connecting);
         let catalog = with_wait_notice(self, connected).await?.clone();
         match &catalog.phase {
+            BackendPhase::Unavailable { reason } if reason.contains("HTTP status 401") => {
+                Err(self.unauthenticated().await)
+            }
             BackendPhase::Unavailable { reason } => bail!("cannot connect to {self}: {reason}"),
             BackendPhase::Connecting | BackendPhase::Ready => Ok((backend, catalog)),
         }
@@ -189,7 +230,7 @@ impl RemoteGateway {
 
 impl fmt::Display for RemoteGateway {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.url.fmt(f)
+        self.url().fmt(f)
     }
 }
 
@@ -198,9 +239,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn url_of_a_gateway_on_this_machine() {
+        let check = |listen: &[&str], expected: Option<&str>| {
+            let listen = listen.iter().map(|address| address.parse().unwrap()).collect();
+            let process = ProcessSettings { listen, ..ProcessSettings::default() };
+            assert_eq!(local_url(&process).map(|url| url.to_string()).as_deref(), expected);
+        };
+        check(&[], None);
+        check(&["127.0.0.1:9000"], Some("http://127.0.0.1:9000/mcp"));
+        check(&["unix:/run/a.sock", "0.0.0.0:9000"], Some("http://127.0.0.1:9000/mcp"));
+        check(&["[::]:9000"], Some("http://[::1]:9000/mcp"));
+        check(&["127.0.0.1:0"], None);
+    }
+
+    #[test]
     fn environment_key_is_sent_to_loopback_and_named_url_only() {
         let check = |target: &str, named: Option<&str>, expected: bool| {
-            let remote = RemoteGateway { url: parse_url(target).unwrap(), key_file: None };
+            let given_url = Some(parse_url(target).unwrap());
+            let remote = RemoteGateway { given_url, default_url: OnceLock::new(), key_file: None };
             assert_eq!(remote.may_receive_env_key(named), expected, "{target} {named:?}");
         };
         for loopback in [

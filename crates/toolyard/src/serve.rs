@@ -8,7 +8,7 @@ use toolyard_manifest::{ListenAddress, Manifest};
 use toolyard_process::ProcessSpawner;
 use toolyard_server::{GatewayOptions, RunningGateway};
 
-use crate::gateway;
+use crate::gateway::{self, StartReport};
 use crate::log::{self, LogHandle};
 use crate::manifest_sources::ManifestSources;
 use crate::output::{OutputFormat, count, escape_lines, print};
@@ -17,7 +17,7 @@ use crate::output::{OutputFormat, count, escape_lines, print};
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  toolyard serve                              an embedded demo, on 127.0.0.1:8080
+  toolyard serve                              toolyard.yaml, or an embedded demo, on 127.0.0.1:8080
   toolyard serve -f tools.yaml -f more/       a file, and all manifests in a directory
   toolyard serve --import .mcp.json           the servers of Claude, Cursor, VS Code and others
   toolyard serve -f tools.yaml --listen 127.0.0.1:0    on a free port
@@ -55,16 +55,20 @@ pub(crate) async fn run(args: ServeArgs, format: OutputFormat, log: &LogHandle) 
             manifest.process.listen.clone_from(&args.listen);
         }
     };
-    gateway::run(args.sources, listen, options, log, async |running, _| {
-        print_banner(running, format).await;
+    gateway::run(args.sources, listen, options, log, async |running, _, report| {
+        print_banner(running, report, format).await;
         std::future::pending().await
     })
     .await
 }
 
 /// Prints the URL of the gateway, and its tools once they are discovered.
-async fn print_banner(running: &RunningGateway, format: OutputFormat) {
+async fn print_banner(running: &RunningGateway, report: &StartReport, format: OutputFormat) {
     let url = running.url();
+    if let (Some(problem), OutputFormat::Text) = (&report.store_problem, format) {
+        let effect = "requests that need it fail until it can be opened";
+        print(&escape_lines(&format!("The store cannot be used: {problem}\n{effect}\n")));
+    }
     if format == OutputFormat::Json {
         let listening: Vec<_> = running.listening().iter().map(ToString::to_string).collect();
         print(&serde_json::json!({"url": url, "listening": listening}).to_string());
@@ -73,6 +77,9 @@ async fn print_banner(running: &RunningGateway, format: OutputFormat) {
     print(&format!("Toolyard {} is serving MCP on {url}", env!("CARGO_PKG_VERSION")));
     for place in running.listening().iter().map(ToString::to_string).filter(|place| !url.contains(place)) {
         print(&format!("  and on {place}"));
+    }
+    if let Some(origin) = &report.origin {
+        print(&escape_lines(&format!("  manifest: {origin}")));
     }
     let registry = running.gateway().settled().await;
     print(&escape_lines(&discovered_tools(&registry)));

@@ -10,7 +10,7 @@ use toolyard_process::ProcessSpawner;
 use toolyard_server::{GatewayOptions, RunningGateway};
 
 use crate::BadInput;
-use crate::gateway;
+use crate::gateway::{self, StartReport};
 use crate::log::{self, LogHandle};
 use crate::manifest_sources::ManifestSources;
 
@@ -52,7 +52,7 @@ fn disable_listening(manifest: &mut Manifest) {
 }
 
 /// Serves the client until its stream ends.
-async fn serve_client(running: &RunningGateway, manifest: &Manifest) -> anyhow::Result<()> {
+async fn serve_client(running: &RunningGateway, manifest: &Manifest, _: &StartReport) -> anyhow::Result<()> {
     let (limits, drain) = (&manifest.process.limits, manifest.process.timeouts.drain);
     let (line_bytes, requests) = (limits.request_body_bytes, limits.concurrent_calls);
     let limits = DuplexLimits { max_line_bytes: line_bytes, max_requests: requests, drain_time: drain };

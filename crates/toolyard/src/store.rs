@@ -10,8 +10,8 @@ use toolyard_core::store::Store;
 use toolyard_manifest::{ProcessSettings, StoreSettings};
 use toolyard_store::{DatabaseLocation, PostgresUrl, ReopeningStore, StoreDescription, StoreOptions};
 
-use crate::BadInput;
 use crate::output::{OutputFormat, print};
+use crate::{BadInput, default_manifest};
 
 /// Manage the store of a gateway
 #[derive(clap::Args)]
@@ -64,7 +64,8 @@ Examples:
 /// The manifests of the gateway whose store is used.
 #[derive(clap::Args)]
 pub(crate) struct ManifestArgs {
-    /// Manifest of the gateway, directory of manifests, or `-` for standard input; repeatable
+    /// Manifest of the gateway, directory of manifests, or `-` for standard input; repeatable (default: `toolyard.yaml`
+    /// here or in ~/.config/toolyard)
     #[arg(short, long = "file", value_name = "FILE")]
     files: Vec<PathBuf>,
 }
@@ -93,18 +94,27 @@ pub(crate) async fn run(args: StoreArgs, format: OutputFormat) -> anyhow::Result
 
 /// Opens the store of a gateway. The gateway starts even if this fails: requests that need the store fail until it can be
 /// opened.
-pub(crate) async fn open_for_gateway(process: &ProcessSettings) -> anyhow::Result<ReopeningStore> {
+/// Returns the reason as well.
+pub(crate) async fn open_for_gateway(
+    process: &ProcessSettings,
+) -> anyhow::Result<(ReopeningStore, Option<String>)> {
     let options = store_options(process)?;
     let location = options.location.to_string();
     let store = ReopeningStore::new(options);
-    match store.open().await {
-        Ok(_) => tracing::debug!("the store is {location}"),
-        Err(error) => tracing::error!(
-            error = &error as &dyn std::error::Error,
-            "store unavailable, retrying; keys and quotas fail until it is back"
-        ),
-    }
-    Ok(store)
+    let problem = match store.open().await {
+        Ok(_) => {
+            tracing::debug!("the store is {location}");
+            None
+        }
+        Err(error) => {
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "store unavailable, retrying; keys and quotas fail until it is back"
+            );
+            Some(format!("{:#}", anyhow::Error::from(error)))
+        }
+    };
+    Ok((store, problem))
 }
 
 impl ManifestArgs {
@@ -137,9 +147,9 @@ impl ManifestArgs {
         done
     }
 
-    /// Returns the paths of the manifests.
-    pub(crate) fn files(&self) -> &[PathBuf] {
-        &self.files
+    /// Returns the paths of the manifests, or else that of the default manifest.
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
+        if self.files.is_empty() { default_manifest::find_all() } else { self.files.clone() }
     }
 
     /// Returns the options of the store, which must be persistent.
@@ -151,6 +161,14 @@ impl ManifestArgs {
         Ok(options)
     }
 
+    /// Describes the store without changing it.
+    ///
+    /// # Errors
+    /// Fails if the manifests are invalid or the store cannot be read.
+    pub(crate) async fn describe_store(&self) -> anyhow::Result<StoreDescription> {
+        Ok(toolyard_store::describe(&self.options()?.location).await?)
+    }
+
     fn options(&self) -> anyhow::Result<StoreOptions> {
         store_options(&self.process()?)
     }
@@ -160,7 +178,7 @@ impl ManifestArgs {
     /// # Errors
     /// Fails if the manifests are invalid.
     pub(crate) fn process(&self) -> anyhow::Result<ProcessSettings> {
-        let manifest = toolyard_manifest::load(&self.files);
+        let manifest = toolyard_manifest::load(&self.files());
         let manifest = manifest.map_err(|problems| BadInput(format!("invalid manifest\n\n{problems}")))?;
         Ok(manifest.process)
     }
@@ -220,7 +238,7 @@ fn print_description(description: &StoreDescription, format: OutputFormat) {
 }
 
 /// Describes the version of a store relative to the newest one.
-fn version_text(version: Option<i64>, newest: i64) -> String {
+pub(crate) fn version_text(version: Option<i64>, newest: i64) -> String {
     match version {
         None => "none (the store does not exist)".to_owned(),
         Some(version) if version < newest => {

@@ -1,5 +1,7 @@
 //! Arguments of a tool on the command line: `toolyard call` and `toolyard test`.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 use toolyard_core::{Json, Object};
 
@@ -12,8 +14,8 @@ pub(crate) struct ToolArguments {
     #[arg(value_name = "KEY=VALUE", conflicts_with = "json")]
     arguments: Vec<String>,
 
-    /// All arguments as one JSON object
-    #[arg(long, value_name = "OBJECT")]
+    /// All arguments as one JSON object: the object itself, `@FILE`, or `-` for standard input
+    #[arg(long, value_name = "OBJECT", allow_hyphen_values = true)]
     json: Option<String>,
 }
 
@@ -25,10 +27,23 @@ impl ToolArguments {
     /// If the object is invalid, or a pair has no `=`.
     pub(crate) fn parse(&self, schema: &Value) -> Result<Json, BadInput> {
         match &self.json {
-            Some(json) => parse_object(json),
+            Some(json) => parse_object(&read_argument(json)?),
             None => parse_pairs(&self.arguments, schema),
         }
     }
+}
+
+/// Returns the text of an argument: of a file after `@`, of standard input for `-`, or the argument itself.
+///
+/// # Errors
+/// If the file or standard input cannot be read.
+pub(crate) fn read_argument(text: &str) -> Result<Cow<'_, str>, BadInput> {
+    let (what, read) = match (text, text.strip_prefix('@')) {
+        ("-", _) => ("standard input", std::io::read_to_string(std::io::stdin())),
+        (_, Some(path)) => (path, std::fs::read_to_string(path)),
+        (text, None) => return Ok(text.into()),
+    };
+    read.map(Cow::Owned).map_err(|error| BadInput(format!("cannot read {what}: {error}")))
 }
 
 /// Parses arguments from one JSON object.

@@ -140,6 +140,14 @@ impl DescriptionKeeper {
         }
     }
 
+    /// Returns the server of the first operation without its query, unless the manifest sets one.
+    fn service_url(&self, description: &ServiceDescription) -> Option<Arc<str>> {
+        let server = &description.operations.first()?.operation.server;
+        let server = server.split(['?', '#']).next().unwrap_or_default();
+        let is_absolute = server.contains("://") && self.access.base_url.is_none();
+        is_absolute.then(|| server.into())
+    }
+
     fn publish(&self, description: ServiceDescription) {
         self.warn_about_unknown_names(&description);
         let (tools, faults) = (description.operations.len(), description.faults.len());
@@ -151,12 +159,14 @@ impl DescriptionKeeper {
         let tools =
             tools.map(|it| Arc::new(Tool::named(&it.operation.name, it.definition.clone()))).collect();
         let protocol = Some(description.format.into());
+        let service_url = self.service_url(&description);
         // Publish the operations first: every listed tool can be called.
         let service = LoadedService::new(description.operations, description.schemes);
         self.service.send_replace(Arc::new(service));
         self.catalog.send_replace(Arc::new(Catalog {
             phase: BackendPhase::Ready,
             protocol,
+            service_url,
             tools,
             ..Catalog::default()
         }));

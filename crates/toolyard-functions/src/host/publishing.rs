@@ -35,6 +35,8 @@ pub struct PublicationResult {
     pub id: String,
     /// Published version.
     pub version: FunctionVersion,
+    /// True if the draft was already published as this version, the latest one.
+    pub unchanged: bool,
     /// Reports of the test cases.
     pub tests: Vec<TestReport>,
 }
@@ -111,7 +113,8 @@ impl FunctionHost {
     /// Tests the draft of a function and publishes it under the next number. If `of` is given, the draft must have that
     /// digest, as returned by [`save_draft`](Self::save_draft).
     ///
-    /// The draft remains the draft. Concurrent publications get different numbers.
+    /// The draft remains the draft. Concurrent publications get different numbers. A draft that is the latest version
+    /// already gets no further number.
     ///
     /// # Errors
     /// If there is no draft, or it has changed; if it has no test cases, or one fails; or if the store fails.
@@ -140,6 +143,16 @@ impl FunctionHost {
                 time: millis(SystemTime::now()),
                 ..same.ok_or_else(|| FunctionError::Conflict(id.to_owned()))?.clone()
             };
+            if let Some(latest) =
+                record.versions.last().filter(|latest| latest.content.digest == draft.digest)
+            {
+                return Ok(PublicationResult {
+                    id: id.to_owned(),
+                    version: latest.version,
+                    unchanged: true,
+                    tests,
+                });
+            }
             let numbers = FunctionError::TooMany { what: "versions of a function", most: MAX_VERSIONS };
             if record.versions.len() >= MAX_VERSIONS {
                 return Err(numbers);
@@ -152,7 +165,7 @@ impl FunctionHost {
             record.versions.push(PublishedContent { version, content });
             if index.put(id, &record, Some(read)).await? {
                 index.refresh().await?;
-                return Ok(PublicationResult { id: id.to_owned(), version, tests });
+                return Ok(PublicationResult { id: id.to_owned(), version, unchanged: false, tests });
             }
         }
     }

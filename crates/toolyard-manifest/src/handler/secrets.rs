@@ -38,8 +38,13 @@ impl HandlerConfig {
     /// `stdio://` and a command without its arguments.
     #[must_use]
     pub fn endpoint(&self) -> String {
-        let endpoint = self.kind.endpoint();
-        let (before, path) = authority_and_rest(&endpoint);
+        self.displayed(&self.kind.endpoint())
+    }
+
+    /// Returns a URL of the handler without the values of its references in the path.
+    #[must_use]
+    pub fn displayed(&self, url: &str) -> String {
+        let (before, path) = authority_and_rest(url);
         format!("{before}{}", SecretRedactor::new(self.secrets()).hide(path))
     }
 }

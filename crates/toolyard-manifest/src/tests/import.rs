@@ -836,3 +836,52 @@ fn client_file_is_no_manifest() {
       hint: serve its servers by `toolyard serve --import FILE`, or convert it by `toolyard import FILE`
     ");
 }
+
+#[test]
+fn words_of_other_programs_are_explained() {
+    let hint = |transport: &str, field: &str, url: &str| {
+        let text = format!(
+            "{{apiVersion: omnia.altairalabs.ai/v1alpha1, kind: ToolRegistry, metadata: {{name: a}}, spec: {{handlers: [\
+             {{name: a, type: mcp, mcpConfig: {{transport: {transport}, {field}: '{url}'}}}}]}}}}"
+        );
+        let problems = parse_with(&[source("a.yaml", &text)], &|_| None).unwrap_err();
+        problems.iter().find_map(|problem| problem.hint.clone()).unwrap_or_default()
+    };
+    let streamable = "did you mean `streamable-http`?";
+    assert_eq!(hint("http", "endpoint", "http://a.example"), streamable);
+    assert_eq!(hint("streamable_http", "endpoint", "http://a.example"), streamable);
+    assert_eq!(hint("HTTP", "endpoint", "http://a.example"), streamable);
+    assert_eq!(hint("streamable-http", "url", "http://a.example"), "did you mean `endpoint`?");
+    let scheme = "the scheme is missing: put `http://` or `https://` in front";
+    assert_eq!(hint("sse", "endpoint", "localhost:8080"), scheme);
+    assert_eq!(hint("sse", "endpoint", "a.example/mcp"), scheme);
+    assert_eq!(hint("sse", "endpoint", "ftp://a.example"), "it begins with http:// or https://");
+}
+
+#[test]
+fn program_is_no_secret() {
+    let check = |command: &str, env: &str, expected: (&str, &[&str])| {
+        let text = format!(
+            "{{apiVersion: omnia.altairalabs.ai/v1alpha1, kind: ToolRegistry, metadata: {{name: a}}, spec: {{handlers: [\
+             {{name: a, type: mcp, mcpConfig: {{transport: stdio, command: '{command}', env: {{A: '{env}'}}}}}}]}}}}"
+        );
+        let environment = |name: &str| match name {
+            "EXE" => Some("/opt/yard/bin/server".to_owned()),
+            "DIR" => Some("/opt/yard".to_owned()),
+            "TOKEN" => Some("yard".to_owned()),
+            "PART" => Some("erve".to_owned()),
+            _ => None,
+        };
+        let manifest = parse_with(&[source("a.yaml", &text)], &environment).unwrap();
+        let handler = &manifest.handlers[0];
+        assert_eq!(
+            (handler.endpoint().as_str(), &*handler.secrets()),
+            (expected.0, &*expected.1.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>())
+        );
+    };
+    check("${EXE}", "", ("stdio:///opt/yard/bin/server", &[""]));
+    check("${DIR}/bin/server", "x", ("stdio:///opt/yard/bin/server", &["x"]));
+    // A value in the environment of a program stays secret.
+    check("/opt/yard/bin/server", "${TOKEN}", ("stdio:///opt/[REDACTED]/bin/server", &["yard"]));
+    check("/opt/yard/bin/s${PART}r", "x", ("stdio:///opt/yard/bin/s[REDACTED]r", &["erve", "x"]));
+}

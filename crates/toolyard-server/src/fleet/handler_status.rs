@@ -30,6 +30,8 @@ pub struct HandlerStatus {
     pub since: SystemTime,
     /// Protocol of the server, once known.
     pub protocol: Option<Arc<str>>,
+    /// URL of the service for display, if only its description names it.
+    pub service_url: Option<Arc<str>>,
     /// Reason and time of the last failure. It stays once the handler is available again.
     pub last_error: Option<(String, SystemTime)>,
     /// Tools whose definitions differ from the accepted ones.
@@ -45,6 +47,7 @@ impl HandlerStatus {
             phase: BackendPhase::Connecting,
             since: SystemTime::now(),
             protocol: None,
+            service_url: None,
             last_error: None,
             changes: Arc::default(),
         }
@@ -54,6 +57,9 @@ impl HandlerStatus {
     pub(super) fn update(&mut self, catalog: &Catalog) {
         if let Some(protocol) = &catalog.protocol {
             self.protocol = Some(protocol.clone());
+        }
+        if let Some(url) = &catalog.service_url {
+            self.service_url = Some(self.declared.displayed(url).into());
         }
         if self.phase == catalog.phase {
             return;

@@ -319,6 +319,20 @@ fn bind_to_key(response: Response, lifetime: KeyLifetime) -> Response {
     }
 }
 
+/// Returns the reason why a request is not admitted, and the remedy.
+fn refusal(verdict: &KeyVerdict, has_key: bool) -> &'static str {
+    match verdict {
+        KeyVerdict::Expired => "the key has expired: create another one with `toolyard key create`",
+        KeyVerdict::Revoked => "the key was revoked: create another one with `toolyard key create`",
+        _ if has_key => {
+            "wrong key: the gateway has no such key; commands of toolyard send TOOLYARD_KEY or that of `--key-file`"
+        }
+        _ => {
+            "missing key: send `Authorization: Bearer KEY`; for commands of toolyard, set TOOLYARD_KEY or use `--key-file`"
+        }
+    }
+}
+
 impl AuthLayer {
     async fn refuse(&self, verdict: &KeyVerdict, request: Request<Body>) -> Response {
         let is_allowed_origin = self.guard.check(&request).is_ok();
@@ -333,10 +347,11 @@ impl AuthLayer {
                     false => ProblemDetails::from(error).into(),
                 }
             }
-            _ if parts.headers.contains_key(header::AUTHORIZATION) => {
-                ProblemDetails::unauthenticated("invalid key").into()
-            }
-            _ => ProblemDetails::unauthenticated("missing key: send `Authorization: Bearer KEY`").into(),
+            verdict => ProblemDetails::unauthenticated(refusal(
+                verdict,
+                parts.headers.contains_key(header::AUTHORIZATION),
+            ))
+            .into(),
         };
         if is_allowed_origin {
             guard::allow_read(&parts.headers, &mut response, "www-authenticate, retry-after");

@@ -18,6 +18,7 @@ use toolyard_core::{ErrorCode, ToolError};
 use super::auth_layer::{AuthenticatedCaller, KeyLifetime};
 use super::key::{ApiKey, KeySecret, QuotaAmount};
 use super::marker::KeyMarker;
+use super::open_gateways::OpenGateway;
 use super::quota::KeyQuota;
 use super::rate::CallRateLimiter;
 use super::record::{self, KEYS};
@@ -43,6 +44,8 @@ pub struct KeyCache {
     marker: KeyMarker,
     /// True once the marker is set.
     is_marker_set: AtomicBool,
+    /// The entry of this gateway while requests need no key.
+    open_gateway: OpenGateway,
     cached: RwLock<CachedKeys>,
     lookup_turn: Semaphore,
     /// Held by the one task that reads, so that an older state never replaces a newer one.
@@ -90,8 +93,12 @@ struct CachedKey {
 pub enum KeyVerdict {
     /// The request is admitted.
     Granted(AuthenticatedCaller),
-    /// The key is missing or invalid.
+    /// The key is missing or wrong.
     Denied,
+    /// The key has expired. Only its holder learns this.
+    Expired,
+    /// The key was revoked. Only its holder learns this.
+    Revoked,
     /// Unknown, because the store fails with an error of this kind.
     Unavailable(StoreErrorKind),
 }
@@ -107,6 +114,7 @@ impl KeyCache {
             policy,
             marker: KeyMarker::at([]),
             is_marker_set: AtomicBool::new(false),
+            open_gateway: OpenGateway::default(),
             cached: RwLock::new(cached),
             lookup_turn: Semaphore::new(1),
             read_turn: Semaphore::new(1),
@@ -117,6 +125,14 @@ impl KeyCache {
     #[must_use]
     pub fn with_marker(self, marker: KeyMarker) -> Self {
         Self { marker, ..self }
+    }
+
+    /// Tells `toolyard key create` that requests need no key here until the first one is read. A gateway whose store
+    /// fails has no entry, because it admits no request.
+    pub async fn announce(&self) {
+        if self.policy == KeyPolicy::OnceCreated && self.cached().anonymous.is_some() {
+            self.open_gateway.announce(&*self.store).await;
+        }
     }
 
     /// Reads the keys. Returns true if there are any, including revoked and expired ones.
@@ -130,6 +146,9 @@ impl KeyCache {
         let revision = self.store.revision(KEYS).await?;
         let keys = record::list(&*self.store).await?;
         let has_keys = self.replace(keys, revision);
+        if has_keys {
+            self.open_gateway.withdraw(&*self.store).await;
+        }
         if has_keys && !self.is_marker_set.swap(true, Ordering::Relaxed) {
             self.set_marker().await;
         }
@@ -187,6 +206,9 @@ impl KeyCache {
         loop {
             sleep(every).await;
             let outcome = self.refresh().await;
+            if self.open_gateway.is_announced() {
+                self.announce().await;
+            }
             if let (Err(error), true) = (&outcome, is_healthy) {
                 tracing::error!(
                     error = error as &dyn std::error::Error,
@@ -249,6 +271,7 @@ impl KeyCache {
 
     /// Returns the unspent reservations of quotas to the store.
     pub async fn stop(&self) {
+        self.open_gateway.withdraw(&*self.store).await;
         let allowances: Vec<_> =
             self.cached().keys.values().filter_map(|entry| entry.allowance.clone()).collect();
         join_all(allowances.iter().map(|allowance| allowance.stop())).await;
@@ -286,9 +309,11 @@ impl CachedKey {
     }
 
     fn verdict(&self, secret: &KeySecret) -> KeyVerdict {
-        match self.key.matches(secret) && self.key.is_valid(SystemTime::now()) {
-            true => KeyVerdict::Granted(self.caller.clone()),
+        match self.key.matches(secret) {
             false => KeyVerdict::Denied,
+            true if self.key.is_valid(SystemTime::now()) => KeyVerdict::Granted(self.caller.clone()),
+            true if self.key.revoked.is_some() => KeyVerdict::Revoked,
+            true => KeyVerdict::Expired,
         }
     }
 }

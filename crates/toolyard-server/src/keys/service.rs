@@ -68,6 +68,10 @@ async fn load(
         Some(marker) => cache.with_marker(marker.clone()),
         None => cache,
     });
+    if !process.listen.is_empty() {
+        // First, so that a key that is created meanwhile waits for this gateway.
+        cache.announce().await;
+    }
     let has_keys = match cache.read().await {
         Ok(has_keys) => has_keys,
         // An unreadable store does not recover by itself.

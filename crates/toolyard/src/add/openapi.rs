@@ -60,7 +60,8 @@ const MAX_FAULTS_SHOWN: usize = 20;
 
 pub(super) async fn run(args: AddOpenapiArgs, format: OutputFormat) -> anyhow::Result<ExitCode> {
     let place = parse_source(&args.description)?;
-    let manifest = ManifestFile::open(&args.target.file)?;
+    let file = args.target.path();
+    let manifest = ManifestFile::open(&file)?;
     let sources = with_wait_notice(&args.description, read_sources(place.clone())).await?;
     let filter = OperationSelector {
         operations: args.operations.clone(),
@@ -77,11 +78,11 @@ pub(super) async fn run(args: AddOpenapiArgs, format: OutputFormat) -> anyhow::R
     }
     print_notes(&args, &description);
     let name = manifest.handler_name(args.name.as_ref(), title(&args, &description))?;
-    let handler = handler(&args, &name, &spec_url(&place, &args.target.file)?);
+    let handler = handler(&args, &name, &spec_url(&place, &file)?);
     let after = manifest.with_handler(&handler)?;
     let is_written = manifest.write_change(&after, &args.target, format)?;
     if format == OutputFormat::Json {
-        print(&report(&args, &description, &handler, is_written).to_string());
+        print(&report(&file, &description, &handler, is_written).to_string());
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -204,7 +205,7 @@ fn path_from_manifest(path: &Path, manifest: &Path) -> anyhow::Result<String> {
     Ok(text.ok_or_else(|| BadInput("the path of the description is not UTF-8".to_owned()))?.to_owned())
 }
 
-fn report(args: &AddOpenapiArgs, description: &ServiceDescription, handler: &Value, written: bool) -> Value {
+fn report(file: &Path, description: &ServiceDescription, handler: &Value, written: bool) -> Value {
     let tools = description.operations.iter().map(|DescribedOperation { operation, definition, .. }| {
         json!({
             "name": operation.name,
@@ -217,7 +218,7 @@ fn report(args: &AddOpenapiArgs, description: &ServiceDescription, handler: &Val
     let faults = faults
         .map(|DescriptionFault { location: place, problem }| json!({"place": place, "problem": problem}));
     json!({
-        "file": args.target.file,
+        "file": file,
         "handler": handler,
         "title": description.title,
         "tools": tools.collect::<Vec<_>>(),

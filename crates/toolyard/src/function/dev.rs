@@ -1,5 +1,7 @@
 //! `toolyard function dev`: serves and tests a function during development.
 
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -18,7 +20,7 @@ use super::isolation::IsolationArgs;
 use super::logs::CallLogEntry;
 use super::report::TestReports;
 use crate::BadInput;
-use crate::output::{OutputFormat, escape_line, print};
+use crate::output::{OutputFormat, escape_line, note, print};
 
 /// Serve a function to agents and test it on every save
 #[derive(clap::Args)]
@@ -36,9 +38,9 @@ pub(super) struct DevArgs {
     #[arg(value_name = "DIR")]
     path: PathBuf,
 
-    /// Address or Unix socket to listen on
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
-    listen: ListenAddress,
+    /// Address or Unix socket to listen on (default: 127.0.0.1:8080, or a free port if it is in use)
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<ListenAddress>,
 
     #[command(flatten)]
     isolation: IsolationArgs,
@@ -56,7 +58,11 @@ pub(super) async fn run(args: DevArgs, format: OutputFormat) -> anyhow::Result<E
         args.path.canonicalize().map_err(|error| BadInput(format!("{}: {error}", args.path.display())))?;
     let source_folder = folder::read(&path).map_err(|error| BadInput(error.to_string()))?;
     let id = source_folder.id.unwrap_or_else(|| folder::default_id(&path));
-    let mut process = ProcessSettings { listen: vec![args.listen], ..args.isolation.process()? };
+    let listen = match args.listen {
+        Some(listen) => listen,
+        None => free_address(DEFAULT_ADDRESS)?,
+    };
+    let mut process = ProcessSettings { listen: vec![listen], ..args.isolation.process()? };
     process.timeouts.manifest_check = POLL_INTERVAL;
     let manifest = manifest(&path, source_folder.project.kind, process)?;
     let spawner = ProcessSpawner::supervised_by_this_program();
@@ -72,6 +78,23 @@ pub(super) async fn run(args: DevArgs, format: OutputFormat) -> anyhow::Result<E
     }
     running.stop().await;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Default address, that of a gateway as well.
+const DEFAULT_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
+
+/// Returns an address if it is free, or else one with a free port, which a note names.
+fn free_address(wanted: SocketAddr) -> anyhow::Result<ListenAddress> {
+    let free = match TcpListener::bind(wanted) {
+        Err(error) if error.kind() == ErrorKind::AddrInUse => {
+            let free = TcpListener::bind((wanted.ip(), 0))?.local_addr()?;
+            note(&format!("{wanted} is in use, so the function is served on port {}", free.port()));
+            free
+        }
+        // The gateway reports other errors.
+        _ => wanted,
+    };
+    Ok(free.to_string().parse()?)
 }
 
 /// Returns a manifest with the function as its only handler.

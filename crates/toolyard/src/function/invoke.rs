@@ -3,7 +3,6 @@
 use std::process::ExitCode;
 use std::str::FromStr;
 
-use anyhow::Context;
 use http::Method;
 use serde_json::Value;
 use toolyard_core::{Json, Object};
@@ -13,6 +12,7 @@ use super::parse_id;
 use crate::BadInput;
 use crate::output::{OutputFormat, print_untrusted};
 use crate::remote::RemoteGateway;
+use crate::tool_arguments::read_argument;
 
 /// Invoke a function with an event
 #[derive(clap::Args)]
@@ -57,7 +57,7 @@ impl FromStr for FunctionReference {
 
 pub(super) async fn run(args: InvokeArgs, _: OutputFormat) -> anyhow::Result<ExitCode> {
     let FunctionReference { id, version } = &args.function;
-    let event = Json::parse(read_event(&args.event)?)
+    let event = Json::parse(read_argument(&args.event)?.into_owned())
         .map_err(|error| BadInput(format!("the event is not valid JSON: {error}")))?;
     let body = Object::new().with("event", event).to_json().as_text().to_owned();
     let path = format!("/api/v1/functions/{id}/{version}/invoke");
@@ -70,12 +70,4 @@ pub(super) async fn run(args: InvokeArgs, _: OutputFormat) -> anyhow::Result<Exi
     let answer: Value = serde_json::from_slice(&text).unwrap_or_default();
     let has_failed = !answer["error"].is_null() || answer["statusCode"].as_u64() >= Some(400);
     Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
-}
-
-fn read_event(text: &str) -> anyhow::Result<String> {
-    match (text, text.strip_prefix('@')) {
-        ("-", _) => std::io::read_to_string(std::io::stdin()).context("cannot read standard input"),
-        (_, Some(path)) => std::fs::read_to_string(path).with_context(|| format!("cannot read {path}")),
-        (text, None) => Ok(text.to_owned()),
-    }
 }

@@ -8,11 +8,14 @@ use bytes::Bytes;
 use http::{Method, StatusCode};
 use serde::Deserialize;
 use serde_json::json;
+use toolyard_functions::FunctionKind;
 use toolyard_functions::project::{ProjectUpload, folder};
+use toolyard_manifest::ManifestEditor;
 
 use super::parse_id;
 use super::report::TestReports;
 use crate::BadInput;
+use crate::add::function_handler;
 use crate::output::{OutputFormat, escape_line, print};
 use crate::remote::RemoteGateway;
 
@@ -25,13 +28,14 @@ Examples:
   toolyard function publish . --id weather-of-tomorrow --major
 
 Uploads the files as the draft of the function. The gateway runs the test cases and publishes the draft if there is at
-least one and all pass; otherwise the exit status is 1. Published versions never change.")]
+least one and all pass; otherwise the exit status is 1. Published versions never change, and a function that is the same as
+the latest version gets no further one.")]
 pub(super) struct PublishArgs {
     /// Directory of the function, or a single file with a handler
     #[arg(value_name = "DIR")]
     path: PathBuf,
 
-    /// Id of the function, instead of the `id` in `function.json`
+    /// Id of the function (default: the `id` in `function.json`, or else the name of the directory)
     #[arg(long, value_parser = parse_id)]
     id: Option<String>,
 
@@ -70,11 +74,25 @@ struct DraftDigest {
 #[derive(Deserialize)]
 struct PublishedVersion {
     version: String,
+    #[serde(default)]
+    unchanged: bool,
+}
+
+/// Returns the handler that serves a function, and the command that adds it.
+fn handler_offer(id: &str, kind: FunctionKind) -> String {
+    let handler = function_handler(id, &json!({"id": id}), kind);
+    let yaml = ManifestEditor::handler_yaml(&handler);
+    format!(
+        "To serve it as tools, add this handler to the manifest of the gateway, if it has none yet, by `toolyard add \
+         function {id}`:\n\n{}",
+        yaml.trim_end()
+    )
 }
 
 pub(super) async fn run(args: PublishArgs, format: OutputFormat) -> anyhow::Result<ExitCode> {
     let source_folder = folder::read(&args.path).map_err(|error| BadInput(error.to_string()))?;
     let mut project = source_folder.project;
+    let kind = project.kind;
     if let Some(note) = &args.note {
         project.notes.clone_from(note);
     }
@@ -82,7 +100,12 @@ pub(super) async fn run(args: PublishArgs, format: OutputFormat) -> anyhow::Resu
         Some(wanted) => {
             parse_id(wanted).map_err(|advice| BadInput(format!("invalid id {wanted:?}: {advice}")))?
         }
-        None => return Err(BadInput("no `id` in function.json; use `--id`".to_owned()).into()),
+        None => {
+            let id = folder::default_id(&args.path);
+            parse_id(&id).map_err(|_| {
+                BadInput(format!("{id:?} cannot be an id; set `id` in function.json, or use `--id`"))
+            })?
+        }
     };
     let draft = serde_json::to_string(&ProjectUpload::new(&project))?;
     let path = format!("/api/v1/functions/{id}");
@@ -97,8 +120,13 @@ pub(super) async fn run(args: PublishArgs, format: OutputFormat) -> anyhow::Resu
     print(&match format {
         OutputFormat::Json => String::from_utf8_lossy(&text).into_owned(),
         OutputFormat::Text if status.is_success() => {
-            let PublishedVersion { version } = parse_response(&args.remote, true, status, &text)?;
-            format!("{}\npublished {id} {}", reports.text(), escape_line(&version))
+            let PublishedVersion { version, unchanged } = parse_response(&args.remote, true, status, &text)?;
+            let version = escape_line(&version);
+            let outcome = match unchanged {
+                true => format!("{id} {version} is this function already; nothing is published"),
+                false => format!("published {id} {version}\n\n{}", handler_offer(&id, kind)),
+            };
+            format!("{}\n{outcome}", reports.text())
         }
         OutputFormat::Text => format!("{}; nothing is published", reports.text()),
     });

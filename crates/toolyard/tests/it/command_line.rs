@@ -4,15 +4,19 @@ mod accept;
 mod add;
 mod completions;
 mod connect;
+mod defaults;
 mod doctor;
 mod help;
+mod init;
 mod keys;
 mod manifests;
 mod serve;
+mod service;
 mod store;
 mod terminal;
 mod tools_and_call;
 mod usage_errors;
+mod version;
 
 use std::path::Path;
 

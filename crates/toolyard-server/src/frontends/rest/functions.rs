@@ -199,9 +199,11 @@ pub(super) async fn publish(
     let work = async move { host.publish(&function_id, bump, digest.as_deref()).await };
     match rest.run_detached(work).await.ok_or_else(ProblemDetails::stopping)? {
         Ok(publication) => {
+            if publication.unchanged {
+                return json_value(StatusCode::OK, &publication);
+            }
             audit.record(AuditAction::FunctionPublished, &format!("{id}@{}", publication.version));
-            let response = json!({"id": id, "version": publication.version, "tests": publication.tests});
-            json_value(StatusCode::CREATED, &response)
+            json_value(StatusCode::CREATED, &publication)
         }
         Err(FunctionError::TestsFailed { failed, reports, .. }) => {
             let response = json!({"id": id, "failed": failed, "tests": reports});

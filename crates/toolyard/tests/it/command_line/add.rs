@@ -68,11 +68,11 @@ fn tools_are_shown_and_handler_is_written() {
       get_health  GET /health   Is it\u{1b}[2J well?
     1 fault in the description
       shop.yaml#/paths/~1health/put: unresolved reference `#/nowhere`: the operation is skipped
-    tools.yaml
+    toolyard.yaml
     + apiVersion: omnia.altairalabs.ai/v1alpha1
     + kind: ToolRegistry
     + metadata:
-    +   name: tools
+    +   name: toolyard
     + spec:
     +   handlers:
     +     - name: the-shop
@@ -80,12 +80,12 @@ fn tools_are_shown_and_handler_is_written() {
     +       openAPIConfig:
     +         specURL: file:shop.yaml
 
-    would update tools.yaml (dry run)
+    would update toolyard.yaml (dry run)
     --- stderr
     note: the service requires `key`; set `credentials` in the handler
     --- exit status 0
     ");
-    assert_eq!(folder.read("tools.yaml"), None);
+    assert_eq!(folder.read("toolyard.yaml"), None);
     assert_snapshot!(folder.add(&["shop.yaml", "--yes"]), @r"
     The Shop: 3 tools
       listOrders  GET /orders   Lists orders
@@ -93,11 +93,11 @@ fn tools_are_shown_and_handler_is_written() {
       get_health  GET /health   Is it\u{1b}[2J well?
     1 fault in the description
       shop.yaml#/paths/~1health/put: unresolved reference `#/nowhere`: the operation is skipped
-    tools.yaml
+    toolyard.yaml
     + apiVersion: omnia.altairalabs.ai/v1alpha1
     + kind: ToolRegistry
     + metadata:
-    +   name: tools
+    +   name: toolyard
     + spec:
     +   handlers:
     +     - name: the-shop
@@ -105,16 +105,16 @@ fn tools_are_shown_and_handler_is_written() {
     +       openAPIConfig:
     +         specURL: file:shop.yaml
 
-    updated tools.yaml
+    updated toolyard.yaml
     --- stderr
     note: the service requires `key`; set `credentials` in the handler
     --- exit status 0
     ");
-    assert_snapshot!(folder.read("tools.yaml").unwrap(), @"
+    assert_snapshot!(folder.read("toolyard.yaml").unwrap(), @"
     apiVersion: omnia.altairalabs.ai/v1alpha1
     kind: ToolRegistry
     metadata:
-      name: tools
+      name: toolyard
     spec:
       handlers:
         - name: the-shop
@@ -122,7 +122,7 @@ fn tools_are_shown_and_handler_is_written() {
           openAPIConfig:
             specURL: file:shop.yaml
     ");
-    let check = run(toolyard(folder.path()).current_dir(folder.path()).args(["check", "tools.yaml"]));
+    let check = run(toolyard(folder.path()).current_dir(folder.path()).args(["check", "toolyard.yaml"]));
     assert_snapshot!(check, @"
     no problems in 1 file: 1 handler (1 openapi)
     --- exit status 0
@@ -188,11 +188,14 @@ fn change_needs_confirmation() {
     let at =
         |typed: &str| run(at_terminal(typed, &folder.command(&["shop.yaml"])).current_dir(folder.path()));
     let seen = at("n\n").stdout;
-    assert!(seen.contains("Write the change? [y/N]") && seen.contains("tools.yaml is unchanged"), "{seen}");
-    assert_eq!(folder.read("tools.yaml"), None);
+    assert!(
+        seen.contains("Write the change? [y/N]") && seen.contains("toolyard.yaml is unchanged"),
+        "{seen}"
+    );
+    assert_eq!(folder.read("toolyard.yaml"), None);
     let seen = at("y\n").stdout;
-    assert!(seen.contains("updated tools.yaml"), "{seen}");
-    assert!(folder.read("tools.yaml").is_some());
+    assert!(seen.contains("updated toolyard.yaml"), "{seen}");
+    assert!(folder.read("toolyard.yaml").is_some());
 }
 
 /// Serves one response at any path.
@@ -213,7 +216,7 @@ fn description_from_url_as_json() {
     assert_eq!(
         report,
         json!({
-            "file": "tools.yaml",
+            "file": "toolyard.yaml",
             "handler": {"name": "shop", "type": "openapi", "openAPIConfig": config},
             "title": "The Shop",
             "tools": [{"name": "listOrders", "method": "GET", "path": "/orders", "description": "Lists orders"}],
@@ -243,9 +246,9 @@ fn refusals() {
     check(&[&serve(404, "").url("/shop.yaml")], 1, "/shop.yaml: HTTP status 404 Not Found");
     check(&[&serve(200, "<html>").url("/shop.yaml")], 2, "an HTML page instead of a service description");
     check(&[&serve(200, "{}").url("/shop.yaml")], 2, "not a service description");
-    assert_eq!(folder.read("tools.yaml"), None);
+    assert_eq!(folder.read("toolyard.yaml"), None);
 
-    fs::write(folder.path().join("tools.yaml"), "kind: ToolRegistr\n").unwrap();
+    fs::write(folder.path().join("toolyard.yaml"), "kind: ToolRegistr\n").unwrap();
     check(&["shop.yaml", "--yes"], 2, "invalid manifest");
     fs::write(folder.path().join("tools.json"), JSON).unwrap();
     check(&["shop.yaml", "-f", "tools.json", "--yes"], 2, "cannot edit tools.json");
@@ -256,3 +259,249 @@ fn refusals() {
 
 const JSON: &str = r#"{"apiVersion": "omnia.altairalabs.ai/v1alpha1", "kind": "ToolRegistry", "metadata": {"name": "a"},
 "spec": {"handlers": [{"name": "a", "type": "mcp", "mcpConfig": {"transport": "stdio", "command": "x"}}]}}"#;
+
+/// Runs `toolyard add` in a directory.
+#[track_caller]
+fn add_in(folder: &Path, args: &[&str]) -> ProgramResult {
+    run(toolyard(folder).current_dir(folder).arg("add").args(args))
+}
+
+#[test]
+fn mcp_servers_are_added() {
+    let folder = TempDir::new().unwrap();
+    assert_snapshot!(add_in(folder.path(), &["mcp", "--yes", "--env", "TOKEN", "--env", "LEVEL=info", "--", "npx", "-y", "@a/server-files@1.0", "~/x"]), @r#"
+    toolyard.yaml
+    + apiVersion: omnia.altairalabs.ai/v1alpha1
+    + kind: ToolRegistry
+    + metadata:
+    +   name: toolyard
+    + spec:
+    +   handlers:
+    +     - name: server-files
+    +       type: mcp
+    +       mcpConfig:
+    +         transport: stdio
+    +         command: npx
+    +         args: ["-y", "@a/server-files@1.0", "~/x"]
+    +         env:
+    +           TOKEN: "${TOKEN}"
+    +           LEVEL: info
+
+    updated toolyard.yaml
+    --- exit status 0
+    "#);
+    assert_snapshot!(add_in(folder.path(), &["mcp", "--yes", "https://mcp.example.com/mcp", "--header", "Authorization: Bearer hunter2"]), @r#"
+    toolyard.yaml
+              env:
+                TOKEN: "${TOKEN}"
+                LEVEL: info
+    +     - name: example
+    +       type: mcp
+    +       mcpConfig:
+    +         transport: streamable-http
+    +         endpoint: https://mcp.example.com/mcp
+    +         headers:
+    +           Authorization: "Bearer hunter2"
+
+    updated toolyard.yaml
+    --- stderr
+    note: the value of Authorization is written into the manifest; write `${NAME}` to refer to a variable
+    --- exit status 0
+    "#);
+    assert_snapshot!(add_in(folder.path(), &["mcp", "--dry-run", "--output", "json", "--name", "old", "http://127.0.0.1:1/sse"]), @r#"
+    {"file":"toolyard.yaml","handler":{"name":"old","type":"mcp","mcpConfig":{"transport":"sse","endpoint":"http://127.0.0.1:1/sse"}},"written":false}
+    --- exit status 0
+    "#);
+    assert_snapshot!(add_in(folder.path(), &["mcp", "--yes", "localhost:8080"]), @"
+    --- stderr
+    error: the manifest would be invalid with the new handler
+
+    toolyard.yaml:27:19: spec.handlers[2].mcpConfig.endpoint: this is not an endpoint
+      expected a URL such as https://mcp.example.com/mcp
+      hint: the scheme is missing: put `http://` or `https://` in front
+    --- exit status 2
+    ");
+    assert_snapshot!(add_in(folder.path(), &["mcp", "--yes"]), @"
+    --- stderr
+    error: name the URL of the server, or its command after `--`
+    --- exit status 2
+    ");
+    assert_snapshot!(fs::read_to_string(folder.path().join("toolyard.yaml")).unwrap(), @r#"
+    apiVersion: omnia.altairalabs.ai/v1alpha1
+    kind: ToolRegistry
+    metadata:
+      name: toolyard
+    spec:
+      handlers:
+        - name: server-files
+          type: mcp
+          mcpConfig:
+            transport: stdio
+            command: npx
+            args: ["-y", "@a/server-files@1.0", "~/x"]
+            env:
+              TOKEN: "${TOKEN}"
+              LEVEL: info
+        - name: example
+          type: mcp
+          mcpConfig:
+            transport: streamable-http
+            endpoint: https://mcp.example.com/mcp
+            headers:
+              Authorization: "Bearer hunter2"
+    "#);
+}
+
+#[test]
+fn http_tools_are_added() {
+    let folder = TempDir::new().unwrap();
+    let url = "https://api.example.com/orders/{id}";
+    assert_snapshot!(add_in(folder.path(), &["http", url, "--yes", "--method", "GET", "--description", "Returns an order", "--optional-arg", "full:boolean"]), @r#"
+    toolyard.yaml
+    + apiVersion: omnia.altairalabs.ai/v1alpha1
+    + kind: ToolRegistry
+    + metadata:
+    +   name: toolyard
+    + spec:
+    +   handlers:
+    +     - name: orders
+    +       type: http
+    +       tool:
+    +         name: orders
+    +         description: "Returns an order"
+    +         inputSchema:
+    +           type: object
+    +           properties:
+    +             id:
+    +               type: string
+    +             full:
+    +               type: boolean
+    +           required: [id]
+    +       httpConfig:
+    +         urlTemplate: "https://api.example.com/orders/{id}"
+    +         method: GET
+
+    updated toolyard.yaml
+    --- exit status 0
+    "#);
+    assert_snapshot!(add_in(folder.path(), &["http", "https://api.example.com/orders", "--yes", "--description", "Creates an order", "--arg", "product", "--arg", "count:integer", "--header", "X-Key: ${KEY}"]), @r#"
+    toolyard.yaml
+            httpConfig:
+              urlTemplate: "https://api.example.com/orders/{id}"
+              method: GET
+    +     - name: orders-2
+    +       type: http
+    +       tool:
+    +         name: orders_2
+    +         description: "Creates an order"
+    +         inputSchema:
+    +           type: object
+    +           properties:
+    +             product:
+    +               type: string
+    +             count:
+    +               type: integer
+    +           required: [product, count]
+    +       httpConfig:
+    +         endpoint: https://api.example.com/orders
+    +         method: POST
+    +         headers:
+    +           X-Key: "${KEY}"
+
+    updated toolyard.yaml
+    --- exit status 0
+    "#);
+    assert_snapshot!(add_in(folder.path(), &["http", "https://a.example", "--yes", "--description", "d", "--arg", "a:date"]), @r#"
+    --- stderr
+    error: invalid value 'a:date' for '--arg <NAME[:TYPE]>': unknown type "date": expected one of string, integer, number, boolean, object, array
+
+    For more information, try '--help'.
+    --- exit status 2
+    "#);
+    assert_snapshot!(add_in(folder.path(), &["http", "https://a.example", "--dry-run", "--description", "d", "--schema", "{"]), @"
+    --- stderr
+    error: --schema: EOF while parsing an object at line 1 column 1
+    --- exit status 2
+    ");
+}
+
+#[test]
+fn functions_are_added() {
+    let folder = TempDir::new().unwrap();
+    let made = run(toolyard(folder.path())
+        .current_dir(folder.path())
+        .args(["function", "new", "--lang", "lua", "--kind", "function", "rain"]));
+    assert_eq!(made.code, 0, "{made}");
+    assert_snapshot!(add_in(folder.path(), &["function", "rain", "--path", "rain", "--yes"]), @r#"
+    toolyard.yaml
+    + apiVersion: omnia.altairalabs.ai/v1alpha1
+    + kind: ToolRegistry
+    + metadata:
+    +   name: toolyard
+    + spec:
+    +   handlers:
+    +     - name: rain
+    +       type: function
+    +       functionConfig:
+    +         path: rain
+    +       tool:
+    +         name: rain
+    +         description: "Calls the function rain with these arguments as its event."
+    +         inputSchema:
+    +           type: object
+
+    updated toolyard.yaml
+    --- exit status 0
+    "#);
+    assert_snapshot!(add_in(folder.path(), &["function", "weather", "--version", "1.2", "--kind", "mcp", "--dry-run"]), @r#"
+    toolyard.yaml
+              description: "Calls the function rain with these arguments as its event."
+              inputSchema:
+                type: object
+    +     - name: weather
+    +       type: function
+    +       functionConfig:
+    +         id: weather
+    +         version: "1.2"
+
+    would update toolyard.yaml (dry run)
+    --- exit status 0
+    "#);
+    assert_snapshot!(add_in(folder.path(), &["function", "weather", "--url", "http://127.0.0.1:1/mcp", "--dry-run"]), @r#"
+    toolyard.yaml
+              description: "Calls the function rain with these arguments as its event."
+              inputSchema:
+                type: object
+    +     - name: weather
+    +       type: function
+    +       functionConfig:
+    +         id: weather
+
+    would update toolyard.yaml (dry run)
+    --- stderr
+    note: the kind of the function is not checked: request to http://127.0.0.1:1/mcp failed: cannot connect: client error (Connect): tcp connect error: Connection refused (os error 111)
+    --- exit status 0
+    "#);
+}
+
+#[test]
+fn manifest_is_chosen() {
+    let check = |existing: &[&str], expected: &str| {
+        let folder = TempDir::new().unwrap();
+        for name in existing {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        let added = add_in(folder.path(), &["mcp", "--dry-run", "--output", "json", "--", "x"]);
+        let report: Value = serde_json::from_str(&added.stdout).unwrap();
+        assert_eq!(
+            report["file"].as_str().unwrap().trim_start_matches(folder.path().to_str().unwrap()),
+            expected
+        );
+    };
+    check(&[], "toolyard.yaml");
+    check(&["tools.yaml"], "tools.yaml");
+    check(&["tools.yaml", "toolyard.yaml"], "toolyard.yaml");
+    check(&[".config/toolyard/toolyard.yaml"], "/.config/toolyard/toolyard.yaml");
+}

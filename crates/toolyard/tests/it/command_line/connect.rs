@@ -27,7 +27,7 @@ impl ClientHome {
 
     fn command(&self, args: &[&str]) -> Command {
         let mut command = toolyard(self.path());
-        // The settings of another gateway, which must not affect the configuration.
+        // The gateway that the environment names.
         command
             .current_dir(self.path())
             .env("TOOLYARD_URL", "http://127.0.0.1:1/mcp")
@@ -80,7 +80,7 @@ fn change_is_shown_and_written() {
     -     "time": { "command": "mcp-server-time" }
     +     "time": { "command": "mcp-server-time" },
     +     "toolyard": {
-    +       "url": "http://127.0.0.1:8080/mcp",
+    +       "url": "http://127.0.0.1:1/mcp",
     +       "headers": {
     +         "Authorization": "Bearer ${env:KEY}"
     +       }
@@ -115,7 +115,7 @@ fn comments_are_preserved() {
         "a": {"command": "x"}, // last
         "toolyard": {
           "type": "http",
-          "url": "http://127.0.0.1:8080/mcp"
+          "url": "http://127.0.0.1:1/mcp"
         }
       },
     }
@@ -131,7 +131,7 @@ fn nothing_is_written_without_confirmation() {
     +   "mcpServers": {
     +     "toolyard": {
     +       "type": "http",
-    +       "url": "http://127.0.0.1:8080/mcp"
+    +       "url": "http://127.0.0.1:1/mcp"
     +     }
     +   }
     + }
@@ -141,7 +141,7 @@ fn nothing_is_written_without_confirmation() {
     --- exit status 2
     "#);
     assert_snapshot!(home.normalized(&home.connect(&["claude-code", "--dry-run", "--output", "json"])), @r#"
-    {"file":".mcp.json","server":{"type":"http","url":"http://127.0.0.1:8080/mcp"},"changes":true,"written":false}
+    {"file":".mcp.json","server":{"type":"http","url":"http://127.0.0.1:1/mcp"},"changes":true,"written":false}
     --- exit status 0
     "#);
     assert!(!home.path().join(".mcp.json").exists());
@@ -191,7 +191,7 @@ fn refusals() {
       "mcpServers": {
         "toolyard": {
           "type": "http",
-          "url": "http://127.0.0.1:8080/mcp"
+          "url": "http://127.0.0.1:1/mcp"
         }
       }
     }

@@ -27,6 +27,7 @@ fn of_all() {
     Commands:
       serve        Serve the handlers of manifests as one MCP endpoint
       stdio        Serve the handlers of manifests on standard input and output
+      init         Write a commented manifest, with the servers that MCP clients on this machine have
       check        Check manifests and report all problems
       import       Convert the configuration of an MCP client to a manifest and print it
       add          Add a handler to a manifest
@@ -41,6 +42,8 @@ fn of_all() {
       audit        Show the audit trail of a gateway, newest first
       store        Manage the store of a gateway
       connect      Add the gateway to the configuration of an MCP client
+      service      Run the gateway as a service of systemd for this user
+      version      Show the version, and whether the store and the manifests fit it
       completions  Print a shell completion script
       help         Print this message or the help of the given subcommand(s)
 
@@ -61,11 +64,13 @@ fn of_all() {
               Print version
 
     Examples:
-      toolyard serve                        serve an embedded demo
+      toolyard init                         write toolyard.yaml, with the servers of your MCP clients
+      toolyard serve                        serve toolyard.yaml, or an embedded demo without one
       toolyard serve -f tools.yaml          serve the handlers of a manifest
       toolyard serve --import .mcp.json     serve the servers in an MCP client's configuration
       toolyard check tools.yaml             check a manifest
-      toolyard add openapi URL              add a service with an OpenAPI description to a manifest
+      toolyard add mcp -- npx -y SERVER     add an MCP server to the manifest
+      toolyard add openapi URL              add a service with an OpenAPI description to the manifest
       toolyard tools                        list the tools of a running gateway
       toolyard call add a=1 b=2             call a tool
       toolyard doctor                       check a running gateway and its handlers
@@ -75,6 +80,7 @@ fn of_all() {
       toolyard audit --since 1h             show the audit trail of the last hour
       toolyard store backup FILE            back up the store, also while the gateway is running
       toolyard connect cursor               add the gateway to the configuration of an MCP client
+      toolyard service install              run the gateway as a service of systemd for this user
 
     Exit status:
       0  success
@@ -101,7 +107,7 @@ fn of_serve() {
 
     Options:
       -f, --file <FILE>
-              Manifest or directory of manifests (default: an embedded demo); repeatable
+              Manifest or directory of manifests; repeatable (default: `toolyard.yaml` here or in ~/.config/toolyard, or else an embedded demo)
 
           --import <FILE>
               Configuration file of an MCP client whose servers to serve; see `toolyard import`
@@ -129,7 +135,7 @@ fn of_serve() {
               Print help (see a summary with '-h')
 
     Examples:
-      toolyard serve                              an embedded demo, on 127.0.0.1:8080
+      toolyard serve                              toolyard.yaml, or an embedded demo, on 127.0.0.1:8080
       toolyard serve -f tools.yaml -f more/       a file, and all manifests in a directory
       toolyard serve --import .mcp.json           the servers of Claude, Cursor, VS Code and others
       toolyard serve -f tools.yaml --listen 127.0.0.1:0    on a free port
@@ -148,11 +154,11 @@ fn of_check() {
     assert_snapshot!(help(&["check", "--help"]), @"
     Check manifests and report all problems
 
-    Usage: toolyard check [OPTIONS] <FILE|DIR>...
+    Usage: toolyard check [OPTIONS] [FILE|DIR]...
 
     Arguments:
-      <FILE|DIR>...
-              Manifest, directory of manifests, or `-` for standard input
+      [FILE|DIR]...
+              Manifest, directory of manifests, or `-` for standard input (default: `toolyard.yaml` here or in ~/.config/toolyard)
 
     Options:
           --output <OUTPUT>
@@ -168,6 +174,7 @@ fn of_check() {
               Print help (see a summary with '-h')
 
     Examples:
+      toolyard check                      check ./toolyard.yaml
       toolyard check tools.yaml more/
       toolyard check --output json tools.yaml
       cat tools.yaml | toolyard check -
@@ -219,8 +226,11 @@ fn of_add() {
     Usage: toolyard add [OPTIONS] <COMMAND>
 
     Commands:
-      openapi  Add a service with an OpenAPI description, whose operations become tools
-      help     Print this message or the help of the given subcommand(s)
+      mcp       Add an MCP server, by its command or its URL
+      http      Add a tool that sends an HTTP request
+      function  Add a hosted function: a published one, or one in a directory
+      openapi   Add a service with an OpenAPI description, whose operations become tools
+      help      Print this message or the help of the given subcommand(s)
 
     Options:
           --output <OUTPUT>
@@ -236,6 +246,10 @@ fn of_add() {
               Print help (see a summary with '-h')
 
     Examples:
+      toolyard add mcp -- npx -y @modelcontextprotocol/server-everything
+      toolyard add mcp https://mcp.example.com/mcp
+      toolyard add http 'https://api.example.com/orders/{id}' --description 'Returns an order'
+      toolyard add function weather
       toolyard add openapi https://petstore3.swagger.io/api/v3/openapi.json
       toolyard add openapi api/openapi.yaml --name shop --tag orders -f tools.yaml
     ");
@@ -259,9 +273,7 @@ fn of_add() {
               Only operations with this tag; repeatable
 
       -f, --file <FILE>
-              Manifest to change; created if it does not exist
-
-              [default: tools.yaml]
+              Manifest to change; created if it does not exist (default: `toolyard.yaml` or `tools.yaml` here, or else `toolyard.yaml` in ~/.config/toolyard, or a new one here)
 
           --yes
               Skip the confirmation (required without a terminal)
@@ -344,7 +356,7 @@ fn of_stdio() {
 
     Options:
       -f, --file <FILE>
-              Manifest or directory of manifests (default: an embedded demo); repeatable
+              Manifest or directory of manifests; repeatable (default: `toolyard.yaml` here or in ~/.config/toolyard, or else an embedded demo)
 
           --import <FILE>
               Configuration file of an MCP client whose servers to serve; see `toolyard import`

@@ -94,17 +94,17 @@ fn keys_from_creation_to_audit_record() {
 
     assert_snapshot!(say(&setup.run_with_key("", &["tools"])), @"
     --- stderr
-    error: cannot connect to http://ADDRESS/mcp: the server answered with HTTP status 401 Unauthorized
+    error: http://ADDRESS/mcp refused the request: missing key: send `Authorization: Bearer KEY`; for commands of toolyard, set TOOLYARD_KEY or use `--key-file`
     --- exit status 1
     ");
     assert_snapshot!(say(&setup.run_with_key("", &["doctor"])), @"
     --- stderr
-    error: http://ADDRESS/mcp refused the request: missing key: send `Authorization: Bearer KEY`
+    error: http://ADDRESS/mcp refused the request: missing key: send `Authorization: Bearer KEY`; for commands of toolyard, set TOOLYARD_KEY or use `--key-file`
     --- exit status 1
     ");
     assert_snapshot!(say(&setup.run_with_key("ty_wrong", &["doctor"])), @"
     --- stderr
-    error: http://ADDRESS/mcp refused the request: invalid key
+    error: http://ADDRESS/mcp refused the request: wrong key: the gateway has no such key; commands of toolyard send TOOLYARD_KEY or that of `--key-file`
     --- exit status 1
     ");
     assert_snapshot!(say(&setup.run_with_key(&small, &["doctor"])), @"
@@ -302,4 +302,66 @@ fn invalid_key_arguments_are_refused() {
     error: cannot read the API key: cannot read the credentials: No such file or directory (os error 2)
     --- exit status 1
     ");
+}
+
+/// The gateway looks for keys every second, and `key create` returns once it has.
+#[test]
+fn first_key_closes_the_gateway_before_it_is_created() {
+    let folder = TempDir::new().unwrap();
+    let store = json!({"path": folder.path().join("yard.db")});
+    let process = process_document(folder.path(), json!({"store": store, "timeouts": {"keyCheck": "1s"}}));
+    let demo = json!({
+        "name": "demo",
+        "type": "mcp",
+        "mcpConfig": {"transport": "stdio", "command": env!("CARGO_BIN_EXE_toolyard"), "args": ["demo-server"]},
+    });
+    let gateway =
+        TestGateway::with_settings(&[demo], json!({"store": store, "timeouts": {"keyCheck": "1s"}}));
+    assert_eq!(gateway.get("/api/v1/status").status, 200);
+    let made =
+        run(toolyard(folder.path()).args(["key", "create", "ops", "--scope", "admin", "-f"]).arg(process));
+    assert_eq!(gateway.get("/api/v1/status").status, 401, "{made}");
+    assert_eq!(made.stderr.lines().count(), 1, "{made}");
+    // A key with no scope but `admin` tests any tool.
+    let test = |key: &str| {
+        let mut test = toolyard(folder.path());
+        run(test.env("TOOLYARD_KEY", key).args([
+            "test",
+            "demo",
+            "add",
+            "a=1",
+            "b=2",
+            "--url",
+            &gateway.url(),
+        ]))
+    };
+    assert_eq!(test(made.stdout.trim()).code, 0, "{}", test(made.stdout.trim()));
+}
+
+#[test]
+fn refused_keys_are_told_apart() {
+    let setup = KeyGateway::start();
+    let create = |args: &[&str]| {
+        let made =
+            run(&mut setup.store_command(&[&["key", "create", "x", "--scope", "rest"], args].concat()));
+        made.stdout.trim().to_owned()
+    };
+    let (expired, revoked) = (create(&["--expires", "1s"]), create(&[]));
+    let id = |key: &str| key.split('_').nth(1).unwrap().to_owned();
+    run(&mut setup.store_command(&["key", "revoke", &id(&revoked)]));
+    let reason = |key: &str| {
+        let ended = setup.run_with_key(key, &["tools"]);
+        let reason = ended.stderr.split_once("refused the request: ");
+        reason.map(|(_, reason)| reason.trim_end().to_owned()).unwrap_or_default()
+    };
+    let expired_is_said = || Some(reason(&expired)).filter(|reason| reason.contains("expired"));
+    assert_snapshot!(eventually("the key expires", expired_is_said), @"the key has expired: create another one with `toolyard key create`");
+    let revoked_is_said = || Some(reason(&revoked)).filter(|reason| reason.contains("revoked"));
+    assert_snapshot!(eventually("the key is revoked", revoked_is_said), @"the key was revoked: create another one with `toolyard key create`");
+    assert_snapshot!(reason(""), @"missing key: send `Authorization: Bearer KEY`; for commands of toolyard, set TOOLYARD_KEY or use `--key-file`");
+    assert_snapshot!(reason("ty_wrong"), @"wrong key: the gateway has no such key; commands of toolyard send TOOLYARD_KEY or that of `--key-file`");
+    // Another secret of an expired key is no way to learn that it has expired.
+    let last = if expired.ends_with('A') { 'B' } else { 'A' };
+    let forged = format!("{}{last}", &expired[..expired.len() - 1]);
+    assert_eq!(reason(&forged).split(':').next(), Some("wrong key"), "{forged}");
 }

@@ -112,12 +112,7 @@ fn check_of_invalid_manifest() {
     "#);
     assert_snapshot!(toolyard_with(&["check"]), @"
     --- stderr
-    error: the following required arguments were not provided:
-      <FILE|DIR>...
-
-    Usage: toolyard check <FILE|DIR>...
-
-    For more information, try '--help'.
+    error: no toolyard.yaml here or in the configuration folder: name a manifest, or write one with `toolyard init`
     --- exit status 2
     ");
 }

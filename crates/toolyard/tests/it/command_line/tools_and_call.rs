@@ -3,6 +3,7 @@
 use insta::assert_snapshot;
 use tempfile::TempDir;
 use toolyard_testing::peers;
+use toolyard_testing::process::run_with;
 
 use super::toolyard_with;
 use crate::support::gateway::{TestGateway, toolyard};
@@ -112,4 +113,46 @@ fn unreachable_gateway_is_an_error() {
         let start = format!("error: cannot connect to {url}: the server cannot be reached");
         assert!(ended.stderr.starts_with(&start), "{ended}");
     }
+}
+
+#[test]
+fn unknown_tool_is_suggested() {
+    let gateway = demo();
+    let check = |name: &str, expected: &str| {
+        let ended = run_against(&gateway, &["call", name]);
+        assert!(ended.contains(&format!("error: unknown tool {name:?}; {expected}\n")), "{ended}");
+    };
+    check("ehco", "did you mean `echo`?");
+    check("reverse-string", "did you mean `reverse_string`?");
+    check("demo_add", "did you mean `add`?");
+    check("string", "did you mean `reverse_string`?");
+    check("weather", "`toolyard tools` lists the tools");
+}
+
+#[test]
+fn arguments_are_read_from_files_and_standard_input() {
+    let gateway = demo();
+    let file = gateway.folder.path().join("arguments.json");
+    std::fs::write(&file, r#"{"a": 1, "b": 2}"#).unwrap();
+    let at_file = format!("@{}", file.display());
+    assert_snapshot!(run_against(&gateway, &["call", "add", "--json", &at_file]), @"
+    3
+    --- exit status 0
+    ");
+    let mut call = toolyard(gateway.folder.path());
+    call.args(["call", "add", "--json", "-", "--url", &gateway.url()]);
+    assert_snapshot!(run_with(&mut call, std::fs::File::open(&file).unwrap()), @"
+    3
+    --- exit status 0
+    ");
+    assert_snapshot!(run_against(&gateway, &["call", "add", "--json", "@absent.json"]), @"
+    --- stderr
+    error: cannot read absent.json: No such file or directory (os error 2)
+    --- exit status 2
+    ");
+    assert_snapshot!(run_against(&gateway, &["call", "add", "--json", "[1]"]), @"
+    --- stderr
+    error: --json: expected an object at byte 0
+    --- exit status 2
+    ");
 }

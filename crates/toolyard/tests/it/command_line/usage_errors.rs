@@ -17,7 +17,7 @@ fn usage_errors() {
     --- stderr
     error: unrecognized subcommand 'server'
 
-      tip: some similar subcommands exist: 'store', 'serve'
+      tip: some similar subcommands exist: 'store', 'service', 'serve'
 
     Usage: toolyard [OPTIONS] <COMMAND>
 

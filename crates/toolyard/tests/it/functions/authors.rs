@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use insta::assert_snapshot;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use toolyard_testing::process::{RunningProgram, run};
@@ -21,7 +22,7 @@ fn every_template_passes_its_tests() {
             let tested = workspace.succeed(&["test", &name, "--isolation", "best-effort"]);
             assert!(tested.contains("test cases passed"), "{tested}");
             let published = workspace.succeed(&["publish", &name]);
-            assert!(published.ends_with(&format!("published {name} 1.0.0\n")), "{published}");
+            assert!(published.contains(&format!("published {name} 1.0.0\n")), "{published}");
             let tested = workspace.succeed(&["test", &name, "latest"]);
             assert!(tested.contains("test cases passed"), "{tested}");
         }
@@ -138,7 +139,82 @@ fn invalid_function_is_refused() {
     check(&["invoke", "x", "{"], "the event is not valid JSON");
     check(&["delete", "x", "latest"], "expected an exact version");
     check(&["show", "../keys"], "letters, digits");
-    workspace.write("anonymous", "cortexone_function.lua", "", json!({}));
-    fs::write(workspace.folder().join("anonymous/function.json"), "{}").unwrap();
-    check(&["publish", "anonymous"], "no `id` in function.json");
+    workspace.write("-anonymous", "cortexone_function.lua", "", json!({}));
+    fs::write(workspace.folder().join("-anonymous/function.json"), "{}").unwrap();
+    check(&["publish", "./-anonymous"], "\"-anonymous\" cannot be an id; set `id` in function.json");
+}
+
+#[test]
+fn equal_function_is_published_once() {
+    let workspace = FunctionWorkspace::start(&[], json!({}));
+    let made = workspace.function(&["new", "--lang", "lua", "rain"]);
+    assert_eq!(made.code, 0, "{made}");
+    // Without `id` in `function.json`, the directory names the function.
+    std::fs::remove_file(workspace.folder().join("rain/function.json")).unwrap();
+    let first = workspace.succeed(&["publish", "rain"]);
+    assert_snapshot!(first.split_once("passed\n").unwrap().1, @"
+    published rain 1.0.0
+
+    To serve it as tools, add this handler to the manifest of the gateway, if it has none yet, by `toolyard add function rain`:
+
+    - name: rain
+      type: function
+      functionConfig:
+        id: rain
+    ");
+    let again = workspace.succeed(&["publish", "rain", "--major"]);
+    assert_snapshot!(again.split_once("passed\n").unwrap().1, @"rain 1.0.0 is this function already; nothing is published");
+    let handler = workspace.folder().join("rain").join("cortexone_function.lua");
+    let source = std::fs::read_to_string(&handler).unwrap();
+    std::fs::write(&handler, source + "\n-- changed\n").unwrap();
+    let changed = workspace.succeed(&["publish", "rain"]);
+    assert!(changed.contains("published rain 1.0.1\n"), "{changed}");
+    let list = workspace.succeed(&["show", "rain"]);
+    assert!(list.contains("latest of 2 versions"), "{list}");
+}
+
+#[test]
+fn calls_are_followed() {
+    let workspace = FunctionWorkspace::start(&[], json!({}));
+    workspace.publish("echo", "function cortexone_handler(event) print('said ' .. event.word) return {statusCode = 200, body = event} end", json!({"kind": "function"}));
+    let call =
+        |word: &str| assert_eq!(workspace.invoke("", "echo/latest", &json!({"word": word})).status, 200);
+    call("one");
+    eventually("the call is logged", || {
+        workspace.succeed(&["logs", "echo"]).contains("said one").then_some(())
+    });
+    let mut follow = toolyard(workspace.folder());
+    follow.args(["function", "logs", "echo", "--follow", "--url", &workspace.gateway.url()]);
+    let follow = RunningProgram::start(&mut follow);
+    follow.stdout.wait_for("the earlier call", |text| text.contains("said one\n").then_some(()));
+    call("two");
+    call("three");
+    let text = follow
+        .stdout
+        .wait_for("the new calls", |text| text.contains("said three\n").then(|| text.to_owned()));
+    let words: Vec<_> = text.lines().filter_map(|line| line.trim().strip_prefix("printed  said ")).collect();
+    assert_eq!(words, ["one", "two", "three"]);
+}
+
+#[test]
+fn dev_chooses_a_free_port() {
+    let workspace = FunctionWorkspace::start(&[], json!({}));
+    workspace.write(
+        "greet",
+        "cortexone_function.lua",
+        "function cortexone_handler(event) return event end",
+        json!({}),
+    );
+    // It fails if another program of this machine has the port, as intended.
+    let _taken = std::net::TcpListener::bind("127.0.0.1:8080");
+    let mut dev = toolyard(workspace.folder());
+    dev.current_dir(workspace.folder()).args(["function", "dev", "greet", "--isolation", "best-effort"]);
+    let dev = RunningProgram::start(&mut dev);
+    let line = dev.stdout.wait_for("the URL", |text| text.lines().next().map(str::to_owned));
+    assert!(
+        line.starts_with("serving greet as MCP on http://127.0.0.1:") && !line.contains(":8080/"),
+        "{line}"
+    );
+    let note = dev.stderr.wait_for("the note", |text| text.lines().next().map(str::to_owned));
+    assert!(note.starts_with("note: 127.0.0.1:8080 is in use, so the function is served on port "), "{note}");
 }

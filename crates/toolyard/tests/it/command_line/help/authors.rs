@@ -113,9 +113,7 @@ fn of_function_dev() {
 
     Options:
           --listen <ADDRESS>
-              Address or Unix socket to listen on
-
-              [default: 127.0.0.1:8080]
+              Address or Unix socket to listen on (default: 127.0.0.1:8080, or a free port if it is in use)
 
           --isolation <ISOLATION>
               Isolation of functions (default: that of the manifest)
@@ -126,7 +124,7 @@ fn of_function_dev() {
               - none:        Run without isolation; use only for your own functions
 
       -f, --file <FILE>
-              Manifest of the gateway, directory of manifests, or `-` for standard input; repeatable
+              Manifest of the gateway, directory of manifests, or `-` for standard input; repeatable (default: `toolyard.yaml` here or in ~/.config/toolyard)
 
           --output <OUTPUT>
               Output format of results
@@ -175,13 +173,12 @@ fn of_function_test() {
               - none:        Run without isolation; use only for your own functions
 
       -f, --file <FILE>
-              Manifest of the gateway, directory of manifests, or `-` for standard input; repeatable
+              Manifest of the gateway, directory of manifests, or `-` for standard input; repeatable (default: `toolyard.yaml` here or in ~/.config/toolyard)
 
           --url <URL>
-              MCP endpoint of the gateway, or of any MCP server on streamable HTTP
+              MCP endpoint of the gateway, or of any MCP server on streamable HTTP (default: that of the gateway of `toolyard.yaml` here or in ~/.config/toolyard, or else http://127.0.0.1:8080/mcp)
 
               [env: TOOLYARD_URL=]
-              [default: http://127.0.0.1:8080/mcp]
 
           --key-file <FILE>
               Read the API key from FILE (default: $TOOLYARD_KEY, sent only to loopback or $TOOLYARD_URL)

@@ -13,10 +13,9 @@ fn of_doctor() {
 
     Options:
           --url <URL>
-              MCP endpoint of the gateway, or of any MCP server on streamable HTTP
+              MCP endpoint of the gateway, or of any MCP server on streamable HTTP (default: that of the gateway of `toolyard.yaml` here or in ~/.config/toolyard, or else http://127.0.0.1:8080/mcp)
 
               [env: TOOLYARD_URL=]
-              [default: http://127.0.0.1:8080/mcp]
 
           --key-file <FILE>
               Read the API key from FILE (default: $TOOLYARD_KEY, sent only to loopback or $TOOLYARD_URL)
@@ -58,10 +57,9 @@ fn of_tools() {
 
     Options:
           --url <URL>
-              MCP endpoint of the gateway, or of any MCP server on streamable HTTP
+              MCP endpoint of the gateway, or of any MCP server on streamable HTTP (default: that of the gateway of `toolyard.yaml` here or in ~/.config/toolyard, or else http://127.0.0.1:8080/mcp)
 
               [env: TOOLYARD_URL=]
-              [default: http://127.0.0.1:8080/mcp]
 
           --key-file <FILE>
               Read the API key from FILE (default: $TOOLYARD_KEY, sent only to loopback or $TOOLYARD_URL)
@@ -100,13 +98,12 @@ fn of_call() {
 
     Options:
           --json <OBJECT>
-              All arguments as one JSON object
+              All arguments as one JSON object: the object itself, `@FILE`, or `-` for standard input
 
           --url <URL>
-              MCP endpoint of the gateway, or of any MCP server on streamable HTTP
+              MCP endpoint of the gateway, or of any MCP server on streamable HTTP (default: that of the gateway of `toolyard.yaml` here or in ~/.config/toolyard, or else http://127.0.0.1:8080/mcp)
 
               [env: TOOLYARD_URL=]
-              [default: http://127.0.0.1:8080/mcp]
 
           --key-file <FILE>
               Read the API key from FILE (default: $TOOLYARD_KEY, sent only to loopback or $TOOLYARD_URL)
@@ -127,6 +124,7 @@ fn of_call() {
       toolyard call add a=1 b=2
       toolyard call search query='two words' limit=5
       toolyard call add --json '{"a": 1, "b": 2}' --output json
+      toolyard call add --json @arguments.json
 
     A value is a string if the schema of the tool says so, or else JSON if it parses as JSON.
     The exit status is 1 if the tool reports an error.
@@ -153,7 +151,7 @@ fn of_connect() {
 
     Options:
           --url <URL>
-              MCP endpoint of a running gateway [default: http://127.0.0.1:8080/mcp]
+              MCP endpoint of a running gateway (default: $TOOLYARD_URL, or that of `toolyard.yaml` here or in ~/.config/toolyard, or http://127.0.0.1:8080/mcp)
 
           --stdio
               Let the client start its own gateway with `toolyard stdio`
@@ -255,13 +253,12 @@ fn of_test() {
 
     Options:
           --json <OBJECT>
-              All arguments as one JSON object
+              All arguments as one JSON object: the object itself, `@FILE`, or `-` for standard input
 
           --url <URL>
-              MCP endpoint of the gateway, or of any MCP server on streamable HTTP
+              MCP endpoint of the gateway, or of any MCP server on streamable HTTP (default: that of the gateway of `toolyard.yaml` here or in ~/.config/toolyard, or else http://127.0.0.1:8080/mcp)
 
               [env: TOOLYARD_URL=]
-              [default: http://127.0.0.1:8080/mcp]
 
           --key-file <FILE>
               Read the API key from FILE (default: $TOOLYARD_KEY, sent only to loopback or $TOOLYARD_URL)

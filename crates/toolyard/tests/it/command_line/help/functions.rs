@@ -17,7 +17,7 @@ fn of_function_publish() {
 
     Options:
           --id <ID>
-              Id of the function, instead of the `id` in `function.json`
+              Id of the function (default: the `id` in `function.json`, or else the name of the directory)
 
           --patch
               Publish a patch version without changes for callers: 1.2.3 becomes 1.2.4 (default)
@@ -32,10 +32,9 @@ fn of_function_publish() {
               Release note, instead of that in `function.json`
 
           --url <URL>
-              MCP endpoint of the gateway, or of any MCP server on streamable HTTP
+              MCP endpoint of the gateway, or of any MCP server on streamable HTTP (default: that of the gateway of `toolyard.yaml` here or in ~/.config/toolyard, or else http://127.0.0.1:8080/mcp)
 
               [env: TOOLYARD_URL=]
-              [default: http://127.0.0.1:8080/mcp]
 
           --key-file <FILE>
               Read the API key from FILE (default: $TOOLYARD_KEY, sent only to loopback or $TOOLYARD_URL)
@@ -58,7 +57,8 @@ fn of_function_publish() {
       toolyard function publish . --id weather-of-tomorrow --major
 
     Uploads the files as the draft of the function. The gateway runs the test cases and publishes the draft if there is at
-    least one and all pass; otherwise the exit status is 1. Published versions never change.
+    least one and all pass; otherwise the exit status is 1. Published versions never change, and a function that is the same as
+    the latest version gets no further one.
     ");
 }
 
@@ -71,10 +71,9 @@ fn of_function_list() {
 
     Options:
           --url <URL>
-              MCP endpoint of the gateway, or of any MCP server on streamable HTTP
+              MCP endpoint of the gateway, or of any MCP server on streamable HTTP (default: that of the gateway of `toolyard.yaml` here or in ~/.config/toolyard, or else http://127.0.0.1:8080/mcp)
 
               [env: TOOLYARD_URL=]
-              [default: http://127.0.0.1:8080/mcp]
 
           --key-file <FILE>
               Read the API key from FILE (default: $TOOLYARD_KEY, sent only to loopback or $TOOLYARD_URL)
@@ -113,10 +112,9 @@ fn of_function_show() {
 
     Options:
           --url <URL>
-              MCP endpoint of the gateway, or of any MCP server on streamable HTTP
+              MCP endpoint of the gateway, or of any MCP server on streamable HTTP (default: that of the gateway of `toolyard.yaml` here or in ~/.config/toolyard, or else http://127.0.0.1:8080/mcp)
 
               [env: TOOLYARD_URL=]
-              [default: http://127.0.0.1:8080/mcp]
 
           --key-file <FILE>
               Read the API key from FILE (default: $TOOLYARD_KEY, sent only to loopback or $TOOLYARD_URL)
@@ -160,10 +158,9 @@ fn of_function_invoke() {
 
     Options:
           --url <URL>
-              MCP endpoint of the gateway, or of any MCP server on streamable HTTP
+              MCP endpoint of the gateway, or of any MCP server on streamable HTTP (default: that of the gateway of `toolyard.yaml` here or in ~/.config/toolyard, or else http://127.0.0.1:8080/mcp)
 
               [env: TOOLYARD_URL=]
-              [default: http://127.0.0.1:8080/mcp]
 
           --key-file <FILE>
               Read the API key from FILE (default: $TOOLYARD_KEY, sent only to loopback or $TOOLYARD_URL)
@@ -210,6 +207,9 @@ fn of_function_logs() {
 
               [possible values: ok, error, failed, timeout, overloaded, unavailable, cancelled, quota_exhausted, rate_limited]
 
+          --follow
+              Show new calls as they end, oldest first, until interrupted
+
           --since <TIME>
               Only entries newer than this: 10min, 1h, 7d
 
@@ -222,10 +222,9 @@ fn of_function_logs() {
               Only entries before this number, which the note at the end of a page shows
 
           --url <URL>
-              MCP endpoint of the gateway, or of any MCP server on streamable HTTP
+              MCP endpoint of the gateway, or of any MCP server on streamable HTTP (default: that of the gateway of `toolyard.yaml` here or in ~/.config/toolyard, or else http://127.0.0.1:8080/mcp)
 
               [env: TOOLYARD_URL=]
-              [default: http://127.0.0.1:8080/mcp]
 
           --key-file <FILE>
               Read the API key from FILE (default: $TOOLYARD_KEY, sent only to loopback or $TOOLYARD_URL)
@@ -245,6 +244,7 @@ fn of_function_logs() {
     Examples:
       toolyard function logs weather
       toolyard function logs weather --version 1.2.0 --since 1h --outcome failed
+      toolyard function logs weather --follow
       toolyard function logs weather --limit 1000 --output json
 
     The outcome of a call is `ok`, `error` (the function returned an error), `failed` (the function did not return, such as
@@ -269,10 +269,9 @@ fn of_function_delete() {
 
     Options:
           --url <URL>
-              MCP endpoint of the gateway, or of any MCP server on streamable HTTP
+              MCP endpoint of the gateway, or of any MCP server on streamable HTTP (default: that of the gateway of `toolyard.yaml` here or in ~/.config/toolyard, or else http://127.0.0.1:8080/mcp)
 
               [env: TOOLYARD_URL=]
-              [default: http://127.0.0.1:8080/mcp]
 
           --key-file <FILE>
               Read the API key from FILE (default: $TOOLYARD_KEY, sent only to loopback or $TOOLYARD_URL)

@@ -46,7 +46,7 @@ fn of_store() {
 
     Options:
       -f, --file <FILE>
-              Manifest of the gateway, directory of manifests, or `-` for standard input; repeatable
+              Manifest of the gateway, directory of manifests, or `-` for standard input; repeatable (default: `toolyard.yaml` here or in ~/.config/toolyard)
 
           --output <OUTPUT>
               Output format of results
@@ -80,7 +80,7 @@ fn of_the_commands_of_store() {
 
     Options:
       -f, --file <FILE>
-              Manifest of the gateway, directory of manifests, or `-` for standard input; repeatable
+              Manifest of the gateway, directory of manifests, or `-` for standard input; repeatable (default: `toolyard.yaml` here or in ~/.config/toolyard)
 
           --output <OUTPUT>
               Output format of results
@@ -106,7 +106,7 @@ fn of_the_commands_of_store() {
 
     Options:
       -f, --file <FILE>
-              Manifest of the gateway, directory of manifests, or `-` for standard input; repeatable
+              Manifest of the gateway, directory of manifests, or `-` for standard input; repeatable (default: `toolyard.yaml` here or in ~/.config/toolyard)
 
           --output <OUTPUT>
               Output format of results
@@ -195,7 +195,7 @@ fn of_key() {
               Size in characters above which its results are large
 
       -f, --file <FILE>
-              Manifest of the gateway, directory of manifests, or `-` for standard input; repeatable
+              Manifest of the gateway, directory of manifests, or `-` for standard input; repeatable (default: `toolyard.yaml` here or in ~/.config/toolyard)
 
           --output <OUTPUT>
               Output format of results
@@ -232,7 +232,7 @@ fn of_key() {
 
     Options:
       -f, --file <FILE>
-              Manifest of the gateway, directory of manifests, or `-` for standard input; repeatable
+              Manifest of the gateway, directory of manifests, or `-` for standard input; repeatable (default: `toolyard.yaml` here or in ~/.config/toolyard)
 
           --output <OUTPUT>
               Output format of results
@@ -261,7 +261,7 @@ fn of_key() {
 
     Options:
       -f, --file <FILE>
-              Manifest of the gateway, directory of manifests, or `-` for standard input; repeatable
+              Manifest of the gateway, directory of manifests, or `-` for standard input; repeatable (default: `toolyard.yaml` here or in ~/.config/toolyard)
 
           --output <OUTPUT>
               Output format of results
@@ -287,7 +287,7 @@ fn of_key() {
 
     Options:
       -f, --file <FILE>
-              Manifest of the gateway, directory of manifests, or `-` for standard input; repeatable
+              Manifest of the gateway, directory of manifests, or `-` for standard input; repeatable (default: `toolyard.yaml` here or in ~/.config/toolyard)
 
           --output <OUTPUT>
               Output format of results
@@ -341,7 +341,7 @@ fn of_audit() {
               Only entries before this number, which the note at the end of a page shows
 
       -f, --file <FILE>
-              Manifest of the gateway, directory of manifests, or `-` for standard input; repeatable
+              Manifest of the gateway, directory of manifests, or `-` for standard input; repeatable (default: `toolyard.yaml` here or in ~/.config/toolyard)
 
           --output <OUTPUT>
               Output format of results
