@@ -35,7 +35,7 @@ pub(crate) struct FrontendDeps<'a> {
     pub(crate) guard: &'a BrowserGuard,
 }
 
-/// Returns the routes of all frontends.
+/// Returns the routes of all frontends that require a key.
 ///
 /// # Errors
 /// If a frontend lacks something of this system.

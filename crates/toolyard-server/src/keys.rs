@@ -8,7 +8,7 @@
 //! - `rate`, [`quota`]: rate limits and quotas;
 //! - `service`: the checks of the keys at startup, and their start and stop;
 //! - `key_summary`: a key as shown to users;
-//! - [`auth_layer`]: the authentication layer in front of every route.
+//! - [`auth_layer`]: the authentication layer in front of the routes that require a key.
 
 pub mod auth_layer;
 pub mod key;

@@ -37,7 +37,7 @@ pub const HEALTH: &str = "/health";
 /// Content type of the Prometheus text format.
 const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Returns every route. All routes except `/health` are authenticated if keys are required.
+/// Returns every route. All routes except `/health` and the OpenAPI document are authenticated if keys are required.
 ///
 /// # Errors
 /// If a frontend lacks something of this system.
@@ -55,7 +55,7 @@ pub(crate) fn all(
         .layer(AuthLayer::new(keys.clone(), guard.clone()));
     let stage = context.stage.subscribe();
     let health = get(move || std::future::ready(health(*stage.borrow(), keys.is_loaded())));
-    Ok(Router::new().route(HEALTH, health).merge(authenticated))
+    Ok(Router::new().route(HEALTH, health).merge(rest::public_routes(guard)).merge(authenticated))
 }
 
 /// Returns the allowed hosts and origins of requests. Other gateways of a cluster use the configured cluster address as

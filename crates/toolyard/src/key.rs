@@ -29,8 +29,8 @@ Examples:
   toolyard key revoke 5d41402abc4b
   toolyard key forget -f gateway.yaml     after the loss of the store, if keys are no longer needed
 
-Once a key exists, every endpoint except /health requires one, even after all keys are revoked. A running gateway
-accepts a new key immediately and rejects a revoked one within `timeouts.keyCheck`.")]
+Once a key exists, every endpoint except /health and /api/v1/openapi.json requires one, even after all keys are
+revoked. A running gateway accepts a new key immediately and rejects a revoked one within `timeouts.keyCheck`.")]
 pub(crate) struct KeyArgs {
     #[command(subcommand)]
     command: KeyCommand,

@@ -6,13 +6,14 @@
 //!
 //! | group | scopes | routes |
 //! | --- | --- | --- |
-//! | `AnyCaller` | any | the OpenAPI document |
 //! | `ToolCaller` | `rest` | `tools`: tool lists in the formats of models' APIs, and calls; `hints`: services that a message is about |
 //! | `StatusReader` | `rest`, `admin` | the status; `handlers`: their list; `tokens`: context tokens of tool lists |
 //! | `Admin` | `admin` | `handlers`: tests and refreshes; `keys`; `sandbox`: isolation layers; `audit`: the audit trail; `log`: the log filter |
 //! | `FunctionCaller` | `functions`, `admin` | `functions`: invocation |
 //! | `FunctionReader` | `functions`, `publish:PATTERN`, `admin` | `functions`: list and versions |
 //! | `FunctionAuthor` | `publish:PATTERN`, `admin` | `functions`: drafts, publication, deletion and logs |
+//!
+//! The OpenAPI document is public: it requires no key (`public_routes`).
 //!
 //! Handlers take what they need by extractors (`extract`, `query`, `body`). `idempotency` has idempotent calls, `problem`
 //! error responses, and `start` makes the state of a gateway's API.
@@ -87,8 +88,6 @@ pub struct RestState {
     pub services: ServiceIndex,
     /// The log filter.
     pub log: LogControl,
-    /// Allowed hosts and origins of requests.
-    pub guard: BrowserGuard,
     /// Lifecycle stage of the gateway. While it drains, it starts no calls.
     pub stage: watch::Receiver<GatewayStage>,
     /// Budget from which large bodies take their bytes.
@@ -110,8 +109,11 @@ type RestResult = Result<Response, ProblemDetails>;
 /// The OpenAPI document of these routes.
 const OPENAPI: &str = include_str!("../../../../schema/openapi.json");
 
-/// Returns every REST route below `/api/v1`.
-pub fn router(rest: Arc<RestState>) -> Router {
+/// Path of the OpenAPI document.
+const OPENAPI_PATH: &str = "/api/v1/openapi.json";
+
+/// Returns every REST route below `/api/v1` that requires a key.
+pub fn router(rest: Arc<RestState>, guard: Arc<BrowserGuard>) -> Router {
     // Routes get the state only together with the layer of their group.
     let routes = route_groups().into_iter().fold(Router::new(), |router, (group, routes)| {
         let layer = middleware::from_fn_with_state(group, authorize);
@@ -120,12 +122,19 @@ pub fn router(rest: Arc<RestState>) -> Router {
     routes
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
-        .layer(middleware::from_fn_with_state(rest, check_origin))
+        .layer(middleware::from_fn_with_state(rest, refuse_while_draining))
+        .layer(middleware::from_fn_with_state(guard, check_origin))
+}
+
+/// Returns the route of the OpenAPI document, with its whole path. The document is the same for every gateway and
+/// reveals nothing about this one, so that generators of clients need no key.
+pub(crate) fn public_routes(guard: &BrowserGuard) -> Router {
+    let layer = middleware::from_fn_with_state(Arc::new(guard.clone()), check_origin);
+    Router::new().route(OPENAPI_PATH, get(openapi).fallback(method_not_allowed)).layer(layer)
 }
 
 /// Returns the routes of each group.
-fn route_groups() -> [(RouteGroup, Router<Arc<RestState>>); 7] {
-    let any_caller = Router::new().route("/openapi.json", get(openapi));
+fn route_groups() -> [(RouteGroup, Router<Arc<RestState>>); 6] {
     let tool_caller = Router::new()
         .route("/tools", get(tools::list))
         .route("/tools/{name}", get(tools::one))
@@ -158,7 +167,6 @@ fn route_groups() -> [(RouteGroup, Router<Arc<RestState>>); 7] {
         .route("/functions/{id}/{version}", delete(functions::delete_version))
         .route("/functions/{id}/{version}/test", post(functions::test));
     [
-        (RouteGroup::AnyCaller, any_caller),
         (RouteGroup::ToolCaller, tool_caller),
         (RouteGroup::StatusReader, status_reader),
         (RouteGroup::Admin, admin),
@@ -168,9 +176,9 @@ fn route_groups() -> [(RouteGroup, Router<Arc<RestState>>); 7] {
     ]
 }
 
-/// Refuses requests of other origins and, while the gateway drains, requests that may change something.
-async fn check_origin(State(rest): Rest, request: Request, next: Next) -> Response {
-    if let Err(refusal) = rest.guard.check(&request) {
+/// Refuses requests of other origins.
+async fn check_origin(State(guard): State<Arc<BrowserGuard>>, request: Request, next: Next) -> Response {
+    if let Err(refusal) = guard.check(&request) {
         return ProblemDetails::denied(refusal.to_string()).into();
     }
     let headers = request.headers().clone();
@@ -180,14 +188,19 @@ async fn check_origin(State(rest): Rest, request: Request, next: Next) -> Respon
         guard::allow_read(&headers, &mut response, "");
         return response;
     }
-    // Running calls continue. Requests that only read stay available, including the status.
-    let is_refused = *rest.stage.borrow() == GatewayStage::Draining && !request.method().is_safe();
-    let mut response = match is_refused {
-        true => ([(header::CONNECTION, "close")], ProblemDetails::stopping()).into_response(),
-        false => next.run(request).await,
-    };
+    let mut response = next.run(request).await;
     guard::allow_read(&headers, &mut response, "retry-after");
     response
+}
+
+/// Refuses requests that may change something while the gateway drains. Running calls continue, and requests that only
+/// read stay available, including the status.
+async fn refuse_while_draining(State(rest): Rest, request: Request, next: Next) -> Response {
+    let is_refused = *rest.stage.borrow() == GatewayStage::Draining && !request.method().is_safe();
+    match is_refused {
+        true => ([(header::CONNECTION, "close")], ProblemDetails::stopping()).into_response(),
+        false => next.run(request).await,
+    }
 }
 
 /// Answers requests of unknown paths.

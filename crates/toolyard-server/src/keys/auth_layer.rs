@@ -1,4 +1,4 @@
-//! The authentication layer in front of every route.
+//! The authentication layer in front of the routes that require a key.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};

@@ -19,7 +19,7 @@ fn call(name: &str) -> String {
 }
 
 /// Every route of the gateway that needs a key.
-const ROUTES: [(&str, &str); 13] = [
+const ROUTES: [(&str, &str); 12] = [
     ("POST /mcp", LIST),
     ("GET /mcp", ""),
     ("GET /sse", ""),
@@ -31,7 +31,6 @@ const ROUTES: [(&str, &str); 13] = [
     ("GET /api/v1/keys", ""),
     ("POST /api/v1/keys", r#"{"name":"x","scopes":["admin"]}"#),
     ("GET /api/v1/audit", ""),
-    ("GET /api/v1/openapi.json", ""),
     ("GET /nothing/here", ""),
 ];
 
@@ -60,6 +59,28 @@ async fn every_route_requires_a_key_once_one_exists() {
         }
     }
     assert_eq!(gateway.short("", "GET /health", "", "/status").await, "200 \"ok\"");
+}
+
+#[tokio::test]
+async fn openapi_document_requires_no_key() {
+    let gateway = KeyedGateway::start("timeouts: {keyCheck: 10ms}").await;
+    let key = gateway.key_for("tools:*").await;
+    assert_eq!(gateway.short(&key, "GET /api/v1/tools", "", "").await, "403 denied");
+    // From here on keys are required.
+    assert_eq!(gateway.short("", "GET /api/v1/tools", "", "").await, "401 unauthenticated");
+    let document = include_str!("../../../../schema/openapi.json");
+    for shown in ["", "ty_none", "Basic x", &key] {
+        let response = gateway.ask(shown, "GET /api/v1/openapi.json", "").await;
+        assert_eq!((response.head.status(), &*response.body), (200, document), "{shown:?}");
+    }
+    let check = async |line: &str, headers: &str, expected: &str| {
+        let response = gateway.ask_with("", line, headers, "").await;
+        assert_eq!(short(&response, "/none"), expected, "{line} {headers}");
+    };
+    // Pages of other origins are refused as everywhere, and the route has no other method.
+    check("GET /api/v1/openapi.json", "origin: http://evil.example\r\n", "403 denied").await;
+    check("OPTIONS /api/v1/openapi.json", "origin: http://localhost\r\n", "204 null").await;
+    check("POST /api/v1/openapi.json", "", "405 method_not_allowed").await;
 }
 
 #[tokio::test]
@@ -116,7 +137,6 @@ async fn each_route_requires_its_scope() {
       GET /api/v1/keys: 403 denied
       POST /api/v1/keys: 403 denied
       GET /api/v1/audit: 403 denied
-      GET /api/v1/openapi.json: 200 null
     rest:
       POST /mcp: 200 null
       GET /api/v1/status: 200 null
@@ -126,7 +146,6 @@ async fn each_route_requires_its_scope() {
       GET /api/v1/keys: 403 denied
       POST /api/v1/keys: 403 denied
       GET /api/v1/audit: 403 denied
-      GET /api/v1/openapi.json: 200 null
     admin:
       POST /mcp: 200 null
       GET /api/v1/status: 200 null
@@ -136,7 +155,6 @@ async fn each_route_requires_its_scope() {
       GET /api/v1/keys: 200 null
       POST /api/v1/keys: 201 null
       GET /api/v1/audit: 200 null
-      GET /api/v1/openapi.json: 200 null
     functions metrics:
       POST /mcp: 200 null
       GET /api/v1/status: 403 denied
@@ -146,7 +164,6 @@ async fn each_route_requires_its_scope() {
       GET /api/v1/keys: 403 denied
       POST /api/v1/keys: 403 denied
       GET /api/v1/audit: 403 denied
-      GET /api/v1/openapi.json: 200 null
     tools:* rest:
       POST /mcp: 200 null
       GET /api/v1/status: 200 null
@@ -156,12 +173,14 @@ async fn each_route_requires_its_scope() {
       GET /api/v1/keys: 403 denied
       POST /api/v1/keys: 403 denied
       GET /api/v1/audit: 403 denied
-      GET /api/v1/openapi.json: 200 null
     ");
 }
 
 /// Scopes that give no right to any REST route.
 const SCOPES_WITHOUT_REST: [&str; 2] = ["tools:*", "metrics"];
+
+/// The only route that requires no key.
+const PUBLIC_ROUTE: &str = "/openapi.json";
 
 #[tokio::test]
 async fn each_documented_route_requires_one_of_its_scopes() {
@@ -187,7 +206,12 @@ async fn each_documented_route_requires_one_of_its_scopes() {
             }
             // A new route that checks nothing fails here.
             let is_open = SCOPES_WITHOUT_REST.iter().any(|scope| admitted.contains(scope));
-            assert_eq!(is_open, path == "/openapi.json", "{line} admits {admitted:?}");
+            assert_eq!(is_open, path == PUBLIC_ROUTE, "{line} admits {admitted:?}");
+            let without_key = gateway.short("", &line, "", "/none").await;
+            let expected = if is_open { "200 null" } else { "401 unauthenticated" };
+            assert_eq!(without_key, expected, "{line} without a key");
+            let security = &operations[method]["security"];
+            assert_eq!(*security == serde_json::json!([]), is_open, "{line} is documented with {security}");
             lines.push(format!("{} {path}: {}", method.to_uppercase(), admitted.join(" ")));
         }
     }
@@ -449,6 +473,10 @@ async fn unnormalized_paths_do_not_bypass_authentication() {
         "/api/v1/functions/..%2f..%2fetc%2fpasswd",
         "/api/v1/functions/../keys",
         "/api/v1/keys/..",
+        "/api/v1/openapi.json/",
+        "/api/v1/openapi.json/../keys",
+        "/api/v1/openapi%2ejson",
+        "//api/v1/openapi.json",
     ];
     for path in paths {
         let line = format!("GET {path}");

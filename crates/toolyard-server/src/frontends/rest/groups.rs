@@ -12,8 +12,6 @@ use crate::keys::{AuthenticatedCaller, KeyAccess};
 /// A group of routes, named after the callers that may use it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RouteGroup {
-    /// Every caller that the authentication layer has admitted.
-    AnyCaller,
     /// Callers of tools.
     ToolCaller,
     /// Readers of the status: callers of tools and administrators.
@@ -58,7 +56,6 @@ impl RouteGroup {
     /// True if the group admits a caller with this access, whatever the path is.
     const fn admits(self, access: KeyAccess) -> bool {
         match self {
-            Self::AnyCaller => true,
             Self::ToolCaller => access.rest,
             Self::StatusReader => access.rest || access.admin,
             Self::Admin => access.admin,

@@ -9,7 +9,7 @@ use crate::context::GatewayContext;
 use crate::frontends::FrontendDeps;
 use crate::status::StatusReporter;
 
-/// Returns the routes of the API below `/api/v1`.
+/// Returns the routes of the API below `/api/v1` that require a key.
 pub(crate) fn routes(context: &GatewayContext, deps: &FrontendDeps<'_>) -> Router {
     let (process, fleet) = (&context.process, &context.fleet);
     let last_edit = context.last_edit.subscribe();
@@ -20,7 +20,7 @@ pub(crate) fn routes(context: &GatewayContext, deps: &FrontendDeps<'_>) -> Route
         last_edit,
         embeddings: context.embeddings.clone(),
     };
-    router(Arc::new(RestState {
+    let state = RestState {
         gateway: deps.gateway.clone(),
         reporter: Arc::new(reporter),
         commands: fleet.commands.clone(),
@@ -30,11 +30,11 @@ pub(crate) fn routes(context: &GatewayContext, deps: &FrontendDeps<'_>) -> Route
         sandbox: deps.hosting.sandbox.clone(),
         services: deps.services.clone(),
         log: context.log.clone(),
-        guard: deps.guard.clone(),
         stage: context.stage.subscribe(),
         budget: context.budget.clone(),
         body_bytes: process.limits.request_body_bytes,
         body_time: process.timeouts.request_body,
         detached_calls: Mutex::default(),
-    }))
+    };
+    router(Arc::new(state), Arc::new(deps.guard.clone()))
 }
