@@ -20,12 +20,18 @@ pub(crate) enum KubernetesApiServer {
 }
 
 /// The committed files that pin the versions.
-const PINS: [&str; 5] =
-    ["package.json", "package-lock.json", "requirements.txt", "fastmcp-2.14.txt", "fastmcp-3.4.txt"];
+const PINS: [&str; 6] = [
+    "package.json",
+    "package-lock.json",
+    "requirements.txt",
+    "cyclonedx.txt",
+    "fastmcp-2.14.txt",
+    "fastmcp-3.4.txt",
+];
 
 /// The peers from PyPI that need other versions of the packages in `requirements.txt`: each has an environment and a
 /// file of pins of this name.
-const PYTHON_ENVIRONMENTS: [&str; 2] = ["fastmcp-2.14", "fastmcp-3.4"];
+const PYTHON_ENVIRONMENTS: [&str; 3] = ["cyclonedx", "fastmcp-2.14", "fastmcp-3.4"];
 
 /// Installs missing peers, and builds the fixture server.
 pub(crate) fn prepare(kubernetes: KubernetesApiServer) -> anyhow::Result<PeerSoftware> {
