@@ -53,6 +53,9 @@ enum XtaskCommand {
     /// Measure the tool search on public catalogs and queries
     #[command(disable_help_flag = true)]
     Retrieval(ToolArgs),
+    /// Make the files of a release: binary, Debian package, images, npm and PyPI packages, SBOM, checksums
+    #[command(disable_help_flag = true)]
+    Dist(ToolArgs),
     /// Exercise a server through a gateway, as the client of the conformance suite
     #[command(hide = true)]
     Drive(conformance::DriveArgs),
@@ -72,6 +75,7 @@ fn main() -> anyhow::Result<()> {
         XtaskCommand::Matrix(args) => XtaskTool::Matrix.exec(&args),
         XtaskCommand::Corpus(args) => XtaskTool::Corpus.exec(&args),
         XtaskCommand::Retrieval(args) => XtaskTool::Retrieval.exec(&args),
+        XtaskCommand::Dist(args) => XtaskTool::Dist.exec(&args),
         XtaskCommand::Drive(args) => conformance::drive(&args),
     }
 }

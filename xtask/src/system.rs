@@ -3,7 +3,7 @@
 use xtask_support::process;
 use xtask_support::system::{NGINX, SystemPackage, install_packages};
 
-const PACKAGES: [SystemPackage; 9] = [
+const PACKAGES: [SystemPackage; 13] = [
     ("command -v node", &["nodejs"]),
     ("command -v npm", &["npm"]),
     // Debian packages the dependencies of `python3 -m venv` separately.
@@ -19,6 +19,14 @@ const PACKAGES: [SystemPackage; 9] = [
     ("ls /usr/lib/postgresql/*/bin/postgres", &["postgresql"]),
     // Reads templates from a system folder, so that it cannot be unpacked elsewhere.
     ("command -v prometheus-alertmanager", &["prometheus-alertmanager"]),
+    // Read and strip the binary of a release.
+    ("command -v readelf && command -v strip", &["binutils"]),
+    // Checks the unit of the Debian package.
+    ("command -v systemd-analyze", &["systemd"]),
+    // Run the images of a release.
+    ("command -v podman && command -v crun", &["crun", "podman"]),
+    // Makes roots of Debian: for an image, and to install the package in.
+    ("command -v mmdebstrap", &["mmdebstrap"]),
 ];
 
 const NEXTEST: [&str; 5] = ["install", "--locked", "cargo-nextest", "--version", "0.9.143"];

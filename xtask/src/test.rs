@@ -2,7 +2,7 @@
 //!
 //! The first is for everyone: it needs under 20 minutes on a machine that has nothing but a Rust toolchain. The second
 //! has the suites whose peer is compiled from source (the API server of Kubernetes) or that run for minutes by
-//! design (fuzzing, the arena). `.ci/run` calls both.
+//! design (fuzzing, the arena, roots of Debian for the files of a release). `.ci/run` calls both.
 
 use std::ffi::OsStr;
 use std::process::Command;
@@ -23,20 +23,23 @@ use crate::tool::XtaskTool;
 /// Selects the tests that start an API server of Kubernetes, in nextest's filter language.
 const CLUSTER_TESTS: &str = "package(toolyard-operator) & test(cluster::)";
 
+/// Selects the tests of release files that make a root of Debian from its packages.
+const DEBIAN_TESTS: &str = "package(xtask-dist) & test(debian_root::)";
+
 /// Number of tests that are printed as the slowest of a run.
 const SLOWEST: usize = 20;
 
 /// Arguments of `cargo xtask test`.
 #[derive(clap::Args)]
 pub(crate) struct XtaskTestArgs {
-    /// Run only the suites that the plain command leaves out: Kubernetes, fuzzing and the arena
+    /// Run only the suites that the plain command leaves out: Kubernetes, roots of Debian, fuzzing and the arena
     #[arg(long)]
     rest: bool,
 }
 
 /// Runs the stages, and prints their times even if one of them fails.
 pub(crate) fn run(args: &XtaskTestArgs) -> anyhow::Result<()> {
-    let mut stages = if args.rest { StageTimes::new(6) } else { StageTimes::new(12) };
+    let mut stages = if args.rest { StageTimes::new(7) } else { StageTimes::new(12) };
     let outcome = if args.rest { run_rest(&mut stages) } else { run_main(&mut stages) };
     println!("\n{stages}");
     outcome
@@ -45,7 +48,7 @@ pub(crate) fn run(args: &XtaskTestArgs) -> anyhow::Result<()> {
 fn run_main(stages: &mut StageTimes) -> anyhow::Result<()> {
     let peers = prepare(stages, KubernetesApiServer::Skip)?;
     stages.run("tests", || {
-        let outcome = nextest(&peers, &format!("not ({CLUSTER_TESTS})"));
+        let outcome = nextest(&peers, &format!("not ({CLUSTER_TESTS}) and not ({DEBIAN_TESTS})"));
         let printed = slowest_tests::print(SLOWEST);
         outcome.and(printed)
     })?;
@@ -68,6 +71,7 @@ fn run_main(stages: &mut StageTimes) -> anyhow::Result<()> {
 fn run_rest(stages: &mut StageTimes) -> anyhow::Result<()> {
     let peers = prepare(stages, KubernetesApiServer::Install)?;
     stages.run("tests with Kubernetes", || nextest(&peers, CLUSTER_TESTS))?;
+    stages.run("release files", || nextest(&peers, DEBIAN_TESTS))?;
     stages.run("fuzzing", fuzz::check)?;
     stages.run("arena", arena)
 }

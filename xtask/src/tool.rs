@@ -14,6 +14,7 @@ pub(crate) enum XtaskTool {
     Arena,
     Bench,
     Corpus,
+    Dist,
     Matrix,
     Retrieval,
 }
@@ -31,6 +32,7 @@ impl XtaskTool {
             XtaskTool::Arena => "xtask-arena",
             XtaskTool::Bench => "xtask-bench",
             XtaskTool::Corpus => "xtask-corpus",
+            XtaskTool::Dist => "xtask-dist",
             XtaskTool::Matrix => "xtask-matrix",
             XtaskTool::Retrieval => "xtask-retrieval",
         }
@@ -41,7 +43,7 @@ impl XtaskTool {
         match self {
             XtaskTool::Bench => !args.args.iter().any(|arg| arg == "--quick"),
             XtaskTool::Corpus | XtaskTool::Retrieval => true,
-            XtaskTool::Arena | XtaskTool::Matrix => false,
+            XtaskTool::Arena | XtaskTool::Dist | XtaskTool::Matrix => false,
         }
     }
 

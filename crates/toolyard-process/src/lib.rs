@@ -14,6 +14,12 @@
 //! The modules `supervised` and `unsupervised` are the two ways to start a program, and `tree` finds the descendants of
 //! a process.
 
+#[cfg(not(unix))]
+compile_error!(
+    "Toolyard does not support Windows: programs are ended by process groups and signals. Run it in WSL 2. See \
+     docs/install.md"
+);
+
 mod child;
 mod foreground;
 mod process_table;

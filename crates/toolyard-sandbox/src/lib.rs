@@ -19,6 +19,12 @@
 //!
 //! `docs/sandbox.md` describes the isolation layers, their purpose, and the consequences of a missing layer.
 
+#[cfg(not(target_os = "linux"))]
+compile_error!(
+    "the gateway runs on Linux only: its sandbox consists of namespaces, cgroups, Landlock and seccomp. Run the image of \
+     Toolyard or a virtual machine with Linux; tools on `toolyard-sdk` run on macOS too. See docs/install.md"
+);
+
 mod cgroup;
 mod confine;
 mod error;

@@ -26,7 +26,7 @@ use anyhow::{Context, ensure};
 use clap::builder::PossibleValue;
 use clap::{Parser, ValueEnum};
 use tokio::runtime::Runtime;
-use xtask_support::builds::path_or_build;
+use xtask_support::builds::{CargoProfile, path_or_build};
 use xtask_support::process;
 
 use self::fault::ServerFault;
@@ -113,7 +113,8 @@ fn main() -> anyhow::Result<()> {
     let time = Duration::try_from_secs_f64(args.seconds).context("--seconds")?;
     let strength = if args.short { AttackStrength::SHORT } else { AttackStrength::FULL };
     let plan = ArenaPlan { calls: args.calls, time, strength };
-    let binary = path_or_build(args.gateway.as_deref(), &["--package", "toolyard", "--bin", "toolyard"])?;
+    let target = ["--package", "toolyard", "--bin", "toolyard"];
+    let binary = path_or_build(args.gateway.as_deref(), &target, CargoProfile::Release)?;
     run_scenarios(&args.only, &plan, &binary)
 }
 

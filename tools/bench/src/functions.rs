@@ -10,11 +10,11 @@ use xtask_support::builds::path_or_build;
 use xtask_support::measure::{child_memory_shares, cpu_time_with_ended_children};
 use xtask_support::process::LaunchedProcess;
 
-use super::BenchPlan;
 use super::report::{BenchReport, show};
 use super::sample::median;
 use super::table::{number, table, text};
 use super::targets::TargetFactory;
+use super::{BenchPlan, PROFILE};
 
 /// The language of a function.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]
@@ -115,7 +115,8 @@ pub(super) fn measure(
     report: &mut BenchReport,
 ) -> anyhow::Result<()> {
     let target = ["--package", "toolyard-server", "--example", "bench_functions"];
-    let mut caller = FunctionCaller::start(&path_or_build(workshop.functions.as_deref(), &target)?)?;
+    let program = path_or_build(workshop.functions.as_deref(), &target, PROFILE)?;
+    let mut caller = FunctionCaller::start(&program)?;
     let cells = benchmark_cells(plan);
     let mut rounds: Vec<Vec<FunctionRound>> = cells.iter().map(|_| Vec::new()).collect();
     for _ in 0..plan.rounds {

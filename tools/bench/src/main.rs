@@ -31,12 +31,18 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use clap::{Parser, ValueEnum};
+use xtask_support::builds::CargoProfile;
 use xtask_support::process;
 
 use self::report::BenchReport;
 use self::targets::{McpLibrary, TargetFactory, TargetKind};
 
+/// Profile of the programs that are built and measured.
+const PROFILE: CargoProfile = CargoProfile::Dist;
+
 /// Measure the gateway and its competitors
+///
+/// The gateway and its competitors in Rust are built with the profile `dist`, unless their paths are given.
 #[derive(Parser)]
 #[command(bin_name = "cargo xtask bench")]
 struct BenchArgs {
@@ -181,6 +187,7 @@ async fn measure(args: &BenchArgs) -> anyhow::Result<()> {
     let plan = BenchPlan::new(args)?;
     let workshop = TargetFactory::prepare(&plan, &args.binaries, args.nginx_workers)?;
     let mut report = BenchReport::new(plan.rounds, plan.cell);
+    report::show(&format!("profile of the programs that are built here: {}", report.profile))?;
     for section in &args.only {
         runs::run(*section, &plan, &workshop, &mut report).await?;
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 use xtask_client::McpEra;
 
+use super::PROFILE;
 use super::difference::{LayerCostRow, OperationCostRow, OperationRow};
 use super::functions::FunctionRow;
 use super::goals::BenchGoal;
@@ -20,6 +21,8 @@ use super::targets::{McpLibrary, TargetKind};
 #[derive(Serialize)]
 pub(super) struct BenchReport {
     pub cpus: usize,
+    /// Profile of the measured programs, unless their paths were given.
+    pub profile: &'static str,
     pub rounds: usize,
     pub seconds_per_cell: f64,
     pub calls: Vec<CallRow>,
@@ -118,6 +121,7 @@ impl BenchReport {
     pub(super) fn new(rounds: usize, cell: Duration) -> BenchReport {
         BenchReport {
             cpus: std::thread::available_parallelism().map_or(0, usize::from),
+            profile: PROFILE.name(),
             rounds,
             seconds_per_cell: cell.as_secs_f64(),
             calls: Vec::new(),

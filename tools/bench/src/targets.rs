@@ -17,7 +17,7 @@ use xtask_support::process::{LaunchedProcess, START_LIMIT};
 use xtask_support::system;
 
 use super::gateway::GatewaySetup;
-use super::{BenchBinaries, BenchPlan, load, nginx};
+use super::{BenchBinaries, BenchPlan, PROFILE, load, nginx};
 
 /// The server between the load and the upstream.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]
@@ -155,7 +155,7 @@ impl TargetFactory {
         let gateway = match plan.measures_gateways() {
             true => {
                 let target = ["--package", "toolyard", "--bin", "toolyard"];
-                Some(path_or_build(binaries.gateway.as_deref(), &target)?)
+                Some(path_or_build(binaries.gateway.as_deref(), &target, PROFILE)?)
             }
             false => None,
         };
@@ -164,7 +164,7 @@ impl TargetFactory {
                 McpLibrary::Sdk => binaries.sdk_echo.as_deref(),
                 McpLibrary::Rmcp => binaries.rmcp_echo.as_deref(),
             };
-            anyhow::Ok((*library, path_or_build(binary_path, library.cargo_target())?))
+            anyhow::Ok((*library, path_or_build(binary_path, library.cargo_target(), PROFILE)?))
         };
         let libraries = plan.libraries.iter().map(library).collect::<anyhow::Result<_>>()?;
         let functions = binaries.functions.clone();

@@ -6,11 +6,30 @@ use std::process::Stdio;
 use anyhow::{Context, ensure};
 use serde::Deserialize;
 
+/// A profile of cargo with optimisation, in the workspace and in the fixtures.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum CargoProfile {
+    /// The profile of `cargo run --release`: code that no call passes is not optimised.
+    Release,
+    /// The profile of releases.
+    Dist,
+}
+
+impl CargoProfile {
+    /// The name of the profile.
+    pub const fn name(self) -> &'static str {
+        match self {
+            CargoProfile::Release => "release",
+            CargoProfile::Dist => "dist",
+        }
+    }
+}
+
 /// The given path, or else the program that cargo builds for `target`.
-pub fn path_or_build(path: Option<&Path>, target: &[&str]) -> anyhow::Result<PathBuf> {
+pub fn path_or_build(path: Option<&Path>, target: &[&str], profile: CargoProfile) -> anyhow::Result<PathBuf> {
     match path {
         Some(path) => path.canonicalize().with_context(|| format!("no program at {}", path.display())),
-        None => cargo_build(target),
+        None => cargo_build(target, profile),
     }
 }
 
@@ -22,9 +41,9 @@ pub fn sibling_program(program: &str) -> anyhow::Result<PathBuf> {
 }
 
 /// Builds a program with optimisation, and returns its path as reported by cargo. `target` has the arguments of cargo.
-fn cargo_build(target: &[&str]) -> anyhow::Result<PathBuf> {
+fn cargo_build(target: &[&str], profile: CargoProfile) -> anyhow::Result<PathBuf> {
     let mut build = crate::process::cargo();
-    build.args(["build", "--release"]).args(target);
+    build.args(["build", "--profile", profile.name()]).args(target);
     build.args(["--message-format", "json-render-diagnostics"]).stderr(Stdio::inherit());
     let output = build.output().context("cannot run cargo")?;
     let target_name = target.join(" ");

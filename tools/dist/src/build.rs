@@ -1,0 +1,68 @@
+//! A build of the binary that runs on an older glibc than this machine's: zig links it with the symbols of that version.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::Context;
+use xtask_support::process;
+
+use crate::target::{DistTarget, OLDEST_GLIBC};
+
+/// The build tools from PyPI.
+const PINS: &str = include_str!("../requirements.txt");
+
+/// Features for operators of clusters, which `cargo run` leaves out.
+const FEATURES: &str = "kubernetes";
+
+/// Builds with the profile `dist`, and returns the path of the binary.
+pub(crate) fn build(target: DistTarget) -> anyhow::Result<PathBuf> {
+    let tools = build_tools()?;
+    let target_folder = xtask_support::root().join("target");
+    let triple = target.triple();
+    let mut zigbuild = Command::new(tools.join("bin/cargo-zigbuild"));
+    zigbuild.current_dir(xtask_support::root()).arg("zigbuild").args(["--locked", "--profile", "dist"]);
+    zigbuild.args(["--package", "toolyard", "--bin", "toolyard", "--features", FEATURES]);
+    zigbuild.arg("--target").arg(format!("{triple}.{OLDEST_GLIBC}")).arg("--target-dir").arg(&target_folder);
+    zigbuild.env("CARGO_ZIGBUILD_PYTHON_PATH", tools.join("bin/python"));
+    process::run(&mut zigbuild)?;
+    Ok(target_folder.join(triple).join("dist/toolyard"))
+}
+
+/// Returns the environment with cargo-zigbuild and zig. It is installed once for each set of pins.
+fn build_tools() -> anyhow::Result<PathBuf> {
+    let folder = xtask_support::root().join("target/dist-tools");
+    let stamp = folder.join("stamp");
+    if std::fs::read_to_string(&stamp).ok().as_deref() != Some(PINS) {
+        process::run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder))?;
+        let mut pip = Command::new(folder.join("bin/python"));
+        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"]);
+        process::run(pip.arg(xtask_support::root().join("tools/dist/requirements.txt")))?;
+        std::fs::write(&stamp, PINS).with_context(|| format!("write {}", stamp.display()))?;
+    }
+    Ok(folder)
+}
+
+/// Returns the features of a built binary, for the list of what is linked.
+pub(crate) fn features() -> &'static str {
+    FEATURES
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    /// Returns the packages whose level a section of the workspace's manifest sets.
+    fn packages(section: &str) -> BTreeSet<String> {
+        let manifest = std::fs::read_to_string(xtask_support::root().join("Cargo.toml")).unwrap();
+        let (_, rest) = manifest.split_once(&format!("[{section}]\n")).unwrap();
+        let lines = rest.lines().take_while(|line| !line.starts_with('['));
+        lines.filter_map(|line| Some(line.split_once(" = { opt-level")?.0.to_owned())).collect()
+    }
+
+    #[test]
+    fn dist_optimises_every_package_that_release_does_not() {
+        let release = packages("profile.release.package");
+        assert!(release.contains("jsonschema"), "{release:?}");
+        assert_eq!(packages("profile.dist.package"), release);
+    }
+}
