@@ -6,6 +6,7 @@
     reason = "a developer's tool: it starts other programs and prints to the terminal"
 )]
 
+mod book;
 mod conformance;
 mod fuzz;
 mod peers;
@@ -16,6 +17,8 @@ mod system;
 mod test;
 mod tidy;
 mod tool;
+
+use std::process::ExitCode;
 
 use clap::Parser;
 use xtask_support::process;
@@ -36,6 +39,8 @@ enum XtaskCommand {
     Tidy,
     /// Write `schema/toolyard.json` and the tables of `docs/manifest.md`
     Reference,
+    /// Build the documentation as a book, in `target/docs`
+    Docs(book::BookArgs),
     /// Measure the gateway and its competitors
     #[command(disable_help_flag = true)]
     Bench(ToolArgs),
@@ -61,7 +66,11 @@ enum XtaskCommand {
     Drive(conformance::DriveArgs),
 }
 
-fn main() -> anyhow::Result<()> {
+fn main() -> ExitCode {
+    xtask_support::exit_code(execute())
+}
+
+fn execute() -> anyhow::Result<()> {
     process::exec_if_launcher()?;
     match XtaskCommand::parse() {
         XtaskCommand::Test(args) => test::run(&args),
@@ -69,6 +78,7 @@ fn main() -> anyhow::Result<()> {
         XtaskCommand::Conformance(args) => conformance::run(&args),
         XtaskCommand::Tidy => tidy::run(),
         XtaskCommand::Reference => reference::run(),
+        XtaskCommand::Docs(args) => book::run(&args),
         XtaskCommand::Bench(args) => XtaskTool::Bench.exec(&args),
         XtaskCommand::Arena(args) => XtaskTool::Arena.exec(&args),
         XtaskCommand::Fuzz(args) => fuzz::run(&args),

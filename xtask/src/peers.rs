@@ -20,7 +20,7 @@ pub(crate) enum KubernetesApiServer {
 }
 
 /// The committed files that pin the versions.
-const PINS: [&str; 8] = [
+const PINS: [&str; 7] = [
     "package.json",
     "package-lock.json",
     "requirements.txt",

@@ -1,6 +1,7 @@
 //! The machine-checkable rules of this repository. They also run as a test.
 
 mod documented_paths;
+mod links;
 mod named_tests;
 mod plain_words;
 
@@ -12,6 +13,7 @@ use anyhow::{Context, bail, ensure};
 use serde_json::Value;
 use xtask_support::process;
 
+use self::links::LinkedDocuments;
 use self::plain_words::TypeNames;
 
 /// Dependencies that each package of the workspace may have. A package without an entry may have `toolyard-core` only:
@@ -113,7 +115,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
 
 fn problems() -> anyhow::Result<Vec<String>> {
     let mut problems = edge_problems(&metadata()?);
-    let mut type_names = TypeNames::default();
+    let (mut type_names, mut documents) = (TypeNames::default(), LinkedDocuments::default());
     for path in files()? {
         // A file in git's index may be deleted, and a binary file has no lines.
         if let Ok(text) = std::fs::read_to_string(xtask_support::root().join(&path)) {
@@ -121,9 +123,14 @@ fn problems() -> anyhow::Result<Vec<String>> {
             if is_source(&path) {
                 type_names.add(&path, &text);
             }
+            let is_part = path.components().any(|part| part.as_os_str() == "src");
+            if !is_part && path.extension().is_some_and(|extension| extension == "md") {
+                documents.add(&path, &text);
+            }
         }
     }
     problems.extend(type_names.problems());
+    problems.extend(documents.problems(xtask_support::root()));
     problems.extend(documented_paths::problems(xtask_support::root()));
     problems.extend(named_tests::problems(xtask_support::root()));
     Ok(problems)

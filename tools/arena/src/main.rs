@@ -19,6 +19,7 @@ mod report;
 mod status;
 
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -101,8 +102,12 @@ struct ArenaPlan {
     strength: AttackStrength,
 }
 
+fn main() -> ExitCode {
+    xtask_support::exit_code(execute())
+}
+
 /// Runs the selected scenarios, prints their tables, and fails if the gateway fails one.
-fn main() -> anyhow::Result<()> {
+fn execute() -> anyhow::Result<()> {
     process::exec_if_launcher()?;
     let args = ArenaArgs::parse();
     match args.process {

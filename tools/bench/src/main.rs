@@ -27,6 +27,7 @@ mod table;
 mod targets;
 
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
@@ -165,8 +166,12 @@ struct BenchPlan {
     function_loads: &'static [usize],
 }
 
+fn main() -> ExitCode {
+    xtask_support::exit_code(execute())
+}
+
 /// Measures and prints; fails only on a wrong response or a failed start.
-fn main() -> anyhow::Result<()> {
+fn execute() -> anyhow::Result<()> {
     process::exec_if_launcher()?;
     let args = BenchArgs::parse();
     match args.process {

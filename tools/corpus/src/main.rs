@@ -20,6 +20,7 @@ mod judge;
 mod report;
 
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use anyhow::{Context, ensure};
 use clap::Parser;
@@ -64,8 +65,12 @@ struct JudgedDocument {
     verdict: JudgeVerdict,
 }
 
+fn main() -> ExitCode {
+    xtask_support::exit_code(execute())
+}
+
 /// Converts and judges if the documents are available.
-fn main() -> anyhow::Result<()> {
+fn execute() -> anyhow::Result<()> {
     let args = CorpusArgs::parse();
     if let Some(CorpusProcess::Convert { root, examples, made }) = &args.process {
         return convert::run(root, examples, made);

@@ -17,6 +17,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
@@ -77,7 +78,11 @@ const PARALLEL_SERVERS: usize = 4;
 /// Maximum time of one cell: longer than any that passes.
 const CELL_LIMIT: Duration = Duration::from_secs(90);
 
-fn main() -> anyhow::Result<()> {
+fn main() -> ExitCode {
+    xtask_support::exit_code(execute())
+}
+
+fn execute() -> anyhow::Result<()> {
     process::exec_if_launcher()?;
     match MatrixArgs::parse() {
         MatrixArgs { process: Some(MatrixProcess::Exercise(args)), .. } => exercise::run(&args),

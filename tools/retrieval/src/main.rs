@@ -22,6 +22,7 @@ mod timing;
 mod variants;
 
 use std::path::Path;
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
@@ -53,8 +54,12 @@ struct RetrievalArgs {
     set: Vec<String>,
 }
 
+fn main() -> ExitCode {
+    xtask_support::exit_code(execute())
+}
+
 /// Measures if the sets are available.
-fn main() -> anyhow::Result<()> {
+fn execute() -> anyhow::Result<()> {
     let args = RetrievalArgs::parse();
     ensure!(
         !(args.write && cfg!(debug_assertions)),

@@ -1,9 +1,14 @@
 //! Shared parts of `xtask` and the tools beside it: other programs, builds of the workspace, installed peers and
 //! measurements of processes. Nothing here is asynchronous, so that `xtask` compiles in seconds.
 
-#![expect(clippy::disallowed_methods, reason = "a developer's tool: it starts other programs")]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stderr,
+    reason = "a developer's tool: it starts other programs and prints"
+)]
 
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use anyhow::ensure;
 
@@ -30,4 +35,14 @@ pub fn corpora(part: &str) -> anyhow::Result<Option<PathBuf>> {
     let part = Path::new(&folder).join(part);
     ensure!(part.is_dir(), "{CORPORA_VARIABLE}: no folder {}", part.display());
     Ok(Some(folder.into()))
+}
+
+/// Returns the exit code of a command; prints an error with its causes. A backtrace would hide them.
+pub fn exit_code(result: anyhow::Result<()>) -> ExitCode {
+    let Err(error) = result else { return ExitCode::SUCCESS };
+    eprintln!("error: {error}");
+    for cause in error.chain().skip(1) {
+        eprintln!("  caused by: {cause}");
+    }
+    ExitCode::FAILURE
 }

@@ -13,6 +13,7 @@ mod cancellation;
 mod command_line;
 mod corpus;
 mod dedicated_connections;
+mod documentation;
 mod eras;
 mod examples;
 mod fastmcp_results;

@@ -1,0 +1,31 @@
+//! `cargo xtask docs`: the documentation as a book in `target/docs`, made by mdBook.
+
+mod terminal_picture;
+
+use std::process::Command;
+
+use anyhow::Context;
+use xtask_support::process;
+
+/// Arguments that install mdBook from source. Its server, its watcher and its search are not needed.
+const MDBOOK: [&str; 8] =
+    ["install", "--debug", "--locked", "--no-default-features", "mdbook", "--version", "0.5.4", "--quiet"];
+
+/// Arguments of `cargo xtask docs`.
+#[derive(clap::Args)]
+pub(crate) struct BookArgs {
+    /// Draw the picture of the README again, with the latest debug build
+    #[arg(long)]
+    picture: bool,
+}
+
+/// Builds the book.
+pub(crate) fn run(args: &BookArgs) -> anyhow::Result<()> {
+    if args.picture {
+        terminal_picture::write(&xtask_support::builds::sibling_program("toolyard")?)?;
+    }
+    if !process::is_successful("mdbook", &["--version"]) {
+        process::run(process::cargo().args(MDBOOK)).context("install mdBook")?;
+    }
+    process::run(Command::new("mdbook").arg("build").arg(xtask_support::root().join("docs")))
+}
