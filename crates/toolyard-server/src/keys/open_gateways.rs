@@ -1,6 +1,6 @@
 //! The gateways of a store at which requests need no key yet.
 //!
-//! A gateway reads new keys at intervals. So that nobody is admitted without a key once the first key is printed,
+//! A gateway reads new keys at intervals. So that no request is admitted without a key once the first key is printed,
 //! `toolyard key create` waits until no gateway is left here.
 
 use std::sync::Mutex;
