@@ -223,7 +223,12 @@ fn query_term<'i>(word: &str, stem: String, index: &'i ToolIndex) -> QueryTerm<'
     lexicon.abbreviations(&stem).iter().for_each(|other| add(borrow(other), ranking.abbreviation));
     lexicon.synonyms(&stem).iter().for_each(|other| add(borrow(other), ranking.synonym));
     if ranking.compound > 0.0 {
-        add(borrow(&compounds::term(&stem)), ranking.compound);
+        let joined = index.postings(&compounds::term(&stem));
+        if !joined.is_empty() {
+            let matching = joined.len().max(index.postings(&stem).len());
+            let postings = Cow::Borrowed(joined);
+            variants.push(TermVariant { postings, matching, weight: ranking.compound });
+        }
         for [one, other] in splits(word, index) {
             let postings = index.adjacent(&one, &other);
             if !postings.is_empty() {

@@ -81,7 +81,9 @@ impl DocumentReader<'_> {
         let mut pairs = self.text(ToolField::Server, server);
         for name in [tool.name.as_str()].into_iter().chain(tool.title.as_deref()) {
             pairs.extend(self.text(ToolField::Name, name));
-            self.compound(ToolField::Name, &words::joined(words::truncate(name, MAX_NAME_BYTES)));
+            if name.len() <= MAX_NAME_BYTES && words::count(name) > 1 {
+                self.compound(ToolField::Name, &words::joined(name));
+            }
         }
         pairs.extend(self.text(ToolField::Description, &compounds::split_words(tool, self.lexicon)));
         pairs.extend(self.text(ToolField::Description, &tool.description));

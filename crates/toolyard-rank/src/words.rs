@@ -52,6 +52,13 @@ pub(crate) fn each_compound(text: &str, mut take: impl FnMut(&str)) {
     }
 }
 
+/// Returns the number of words of a text.
+pub(crate) fn count(text: &str) -> usize {
+    let mut count = 0;
+    each_word(text, |_| count += 1);
+    count
+}
+
 /// Returns the letters and digits of a text in lower case, without what separates them.
 pub(crate) fn joined(text: &str) -> String {
     text.chars().flat_map(char::to_lowercase).filter(|char| char.is_alphanumeric()).collect()
