@@ -1,4 +1,4 @@
-//! Names of tools that are written as one word: `getuserprofile`.
+//! Names of tools that are written as one word: `getuserprofile`, and several words that are searched for as one.
 
 use std::collections::HashSet;
 
@@ -12,6 +12,14 @@ const SPLIT_LENGTHS: std::ops::RangeInclusive<usize> = 6..=40;
 const MIN_PART_LENGTH: usize = 3;
 /// Maximum length of a description that is read for words, in bytes.
 const MAX_DESCRIPTION_BYTES: usize = 4096;
+
+/// Begins the terms of several words that are searched for as one, which no word does.
+const MARK: char = '+';
+
+/// Returns the term in the index for several words of a tool that are searched for as one word, of which this is the stem.
+pub(crate) fn term(stem: &str) -> String {
+    format!("{MARK}{stem}")
+}
 
 /// Returns the parts of the words of a tool's name that consist of several words of its description or of the lexicon,
 /// separated by spaces.

@@ -246,6 +246,35 @@ fn compounds_match_in_both_directions() {
 }
 
 #[test]
+fn names_of_several_words_match_in_each_spelling() {
+    let tools = ["getUserByID", "HTTPServerStatus", "listcalendarevents", "search_on_duckduckgo", "other"];
+    let described = [("camel", "Fetches captions of YouTube"), ("lower", "Fetches captions of youtube")];
+    let document = |name: &str, description: &str| ToolDocument {
+        key: name.to_owned(),
+        name: name.to_owned(),
+        description: description.to_owned(),
+        ..ToolDocument::default()
+    };
+    let tools = tools.iter().map(|name| document(name, ""));
+    let tools = tools.chain(described.iter().map(|(name, text)| document(name, text))).collect();
+    let index = empty().apply([IndexChange::Put { server: "tools".to_owned(), tools }]);
+    let check = |query: &str, expected: &[&str]| {
+        let mut hits: Vec<_> = index.search(query, 10).into_iter().map(|hit| hit.key).collect();
+        hits.sort();
+        assert_eq!(hits.iter().map(|key| &**key).collect::<Vec<_>>(), expected, "{query}");
+    };
+    for query in ["youtube", "YouTube", "you tube"] {
+        check(query, &["camel", "lower"]);
+    }
+    for query in ["duckduckgo", "DuckDuckGo", "duck duck go"] {
+        check(query, &["search_on_duckduckgo"]);
+    }
+    check("getuserbyid", &["getUserByID"]);
+    check("httpserverstatus", &["HTTPServerStatus"]);
+    check("listCalendarEvents", &["listcalendarevents"]);
+}
+
+#[test]
 fn misspelled_words_find_their_tools() {
     for query in ["calendsr", "claendar", "calednar", "calendr", "xalendar", "calendra"] {
         check_services(query, &["calendar.listEvents"]);

@@ -1,7 +1,10 @@
 //! Parsing of queries. Models and people ask for several things at once, with many filler words.
 
 use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::ops::RangeInclusive;
 
+use crate::compounds;
 use crate::index::{TermPosting, ToolIndex};
 use crate::words;
 
@@ -13,7 +16,11 @@ const MAX_TERMS: usize = 64;
 const MAX_CLAUSES: usize = 16;
 /// Minimum length of a word that consists of two words, and of each of these, in bytes.
 const MIN_COMPOUND_LENGTH: usize = 2 * MIN_PART_LENGTH;
+/// Lengths of words that consist of several words of a query, in bytes.
+const JOINED_LENGTHS: RangeInclusive<usize> = MIN_COMPOUND_LENGTH..=64;
 const MIN_PART_LENGTH: usize = 3;
+/// Maximum number of words that are searched for as one word.
+const MAX_JOINED_WORDS: usize = 4;
 
 /// Stop words that other languages with Latin letters have as well, such as German, Dutch, Danish, French and Spanish.
 const SHARED_STOP_WORDS: [&str; 33] = [
@@ -83,7 +90,8 @@ impl<'i> ParsedQuery<'i> {
     pub(crate) fn new(text: &str, index: &'i ToolIndex) -> Self {
         let mut query = Self::default();
         for clause in clauses(words::truncate(text, MAX_QUERY_BYTES)) {
-            let mut reader = ClauseReader { query: &mut query, index, terms: Vec::new(), before: None };
+            let mut reader =
+                ClauseReader { query: &mut query, index, terms: Vec::new(), before: VecDeque::new() };
             words::each_word(clause, |word| reader.word(word));
             let terms = reader.terms;
             if !terms.is_empty() {
@@ -147,8 +155,8 @@ struct ClauseReader<'q, 'i> {
     index: &'i ToolIndex,
     /// The indexes of the terms of the clause, in order.
     terms: Vec<usize>,
-    /// The word before, with its term unless it is a stop word.
-    before: Option<(String, Option<usize>)>,
+    /// The words before, with their terms unless they are stop words.
+    before: VecDeque<(String, Option<usize>)>,
 }
 
 impl ClauseReader<'_, '_> {
@@ -157,10 +165,11 @@ impl ClauseReader<'_, '_> {
         self.query.has_english_word |= is_stop && !SHARED_STOP_WORDS.contains(&word);
         let term = if is_stop { None } else { self.term(word) };
         self.terms.extend(term);
-        if let Some((before, term_before)) = self.before.take() {
-            self.join(&before, word, [term_before, term]);
+        self.before.push_back((word.to_owned(), term));
+        if self.before.len() > MAX_JOINED_WORDS {
+            self.before.pop_front();
         }
-        self.before = Some((word.to_owned(), term));
+        (0..self.before.len() - 1).for_each(|start| self.join(start));
     }
 
     /// Returns the index of the term of a word, which is added unless there are too many.
@@ -178,16 +187,18 @@ impl ClauseReader<'_, '_> {
         Some(self.query.terms.len() - 1)
     }
 
-    /// Relates two adjacent words to the word that they form together, if a tool has it: `git hub` to `github`.
-    fn join(&mut self, before: &str, word: &str, terms: [Option<usize>; 2]) {
+    /// Relates the words from `start` on to the word that they form together, if a tool has it: `git hub` to `github`.
+    fn join(&mut self, start: usize) {
+        let words = || self.before.iter().skip(start);
+        let length: usize = words().map(|(word, _)| word.len()).sum();
         let weight = self.index.ranking.compound;
-        if weight == 0.0 || before.len() + word.len() < MIN_COMPOUND_LENGTH {
+        if weight == 0.0 || !JOINED_LENGTHS.contains(&length) {
             return;
         }
-        let joined = self.index.lexicon.stem(&format!("{before}{word}")).into_owned();
-        let postings = self.index.postings(&joined);
+        let joined: String = words().map(|(word, _)| word.as_str()).collect();
+        let postings = self.index.postings(&self.index.lexicon.stem(&joined));
         if !postings.is_empty() {
-            for term in terms.into_iter().flatten() {
+            for term in words().filter_map(|(_, term)| *term) {
                 let term = &mut self.query.terms[term];
                 term.familiarity = WordFamiliarity::Known;
                 let matching = postings.len().max(self.index.postings(&term.stem).len());
@@ -212,6 +223,12 @@ fn query_term<'i>(word: &str, stem: String, index: &'i ToolIndex) -> QueryTerm<'
     lexicon.abbreviations(&stem).iter().for_each(|other| add(borrow(other), ranking.abbreviation));
     lexicon.synonyms(&stem).iter().for_each(|other| add(borrow(other), ranking.synonym));
     if ranking.compound > 0.0 {
+        let joined = index.postings(&compounds::term(&stem));
+        if !joined.is_empty() {
+            let matching = joined.len().max(index.postings(&stem).len());
+            let postings = Cow::Borrowed(joined);
+            variants.push(TermVariant { postings, matching, weight: ranking.compound });
+        }
         for [one, other] in splits(word, index) {
             let postings = index.adjacent(&one, &other);
             if !postings.is_empty() {

@@ -13,6 +13,9 @@ use crate::words;
 /// Maximum length of all texts of a tool, in bytes; the rest is ignored.
 const MAX_TOOL_BYTES: usize = 64 << 10;
 
+/// Maximum length of a name that is searched for in one piece, in bytes.
+const MAX_NAME_BYTES: usize = 64;
+
 /// Number of occurrences of a term in each field.
 pub(crate) type FieldCounts = [u8; FIELDS];
 
@@ -78,6 +81,9 @@ impl DocumentReader<'_> {
         let mut pairs = self.text(ToolField::Server, server);
         for name in [tool.name.as_str()].into_iter().chain(tool.title.as_deref()) {
             pairs.extend(self.text(ToolField::Name, name));
+            if name.len() <= MAX_NAME_BYTES && words::count(name) > 1 {
+                self.compound(ToolField::Name, &words::joined(name));
+            }
         }
         pairs.extend(self.text(ToolField::Description, &compounds::split_words(tool, self.lexicon)));
         pairs.extend(self.text(ToolField::Description, &tool.description));
@@ -111,7 +117,15 @@ impl DocumentReader<'_> {
                 before = term;
             }
         });
+        words::each_compound(text, |compound| self.compound(field, compound));
         pairs
+    }
+
+    /// Adds words that are written as one, beside the words themselves: they are no part of the length of the field.
+    fn compound(&mut self, field: ToolField, joined: &str) {
+        let term: Arc<str> = compounds::term(&self.lexicon.stem(joined)).into();
+        let counts = self.counts(&term);
+        counts[field as usize] = counts[field as usize].max(1);
     }
 
     /// The stem of a word, which is computed once for each server.
@@ -127,15 +141,17 @@ impl DocumentReader<'_> {
     fn term(&mut self, field: ToolField, term: &Arc<str>) {
         let field = field as usize;
         self.lengths[field] = self.lengths[field].saturating_add(1);
-        let places = match self.terms.get_mut(term) {
-            Some(places) => places,
-            None => self.terms.entry(Arc::clone(term)).or_default(),
-        };
-        if places.last().is_none_or(|place| place.document != self.document) {
-            places.push(TermOccurrence { document: self.document, counts: [0; FIELDS] });
+        let counts = self.counts(term);
+        counts[field] = counts[field].saturating_add(1);
+    }
+
+    /// Returns the occurrences of a term in this tool.
+    fn counts(&mut self, term: &Arc<str>) -> &mut FieldCounts {
+        let occurrences = self.terms.entry(Arc::clone(term)).or_default();
+        if occurrences.last().is_none_or(|last| last.document != self.document) {
+            occurrences.push(TermOccurrence { document: self.document, counts: [0; FIELDS] });
         }
-        if let Some(TermOccurrence { counts, .. }) = places.last_mut() {
-            counts[field] = counts[field].saturating_add(1);
-        }
+        let last = occurrences.len() - 1;
+        &mut occurrences[last].counts
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Minimum length of a word that is corrected, in bytes. Shorter words have too many neighbours.
+/// Minimum length of a correction, in bytes. Shorter words have too many neighbours.
 pub(crate) const MIN_CORRECTED_LENGTH: usize = 5;
 /// Maximum number of corrections of a word.
 const MAX_CORRECTIONS: usize = 3;
@@ -66,9 +66,6 @@ impl WordVocabulary {
     /// Returns the words that differ from this one by a single letter or by two swapped ones: those of most servers
     /// first, three at most.
     pub(crate) fn corrections(&self, word: &str) -> Vec<&str> {
-        if word.len() < MIN_CORRECTED_LENGTH {
-            return Vec::new();
-        }
         let Some([start, end]) = keys(word) else { return Vec::new() };
         let mut near: Vec<(u32, &str)> = Vec::new();
         for other in self.by_start.get(&start).into_iter().flat_map(|words| words.iter()) {
@@ -81,6 +78,7 @@ impl WordVocabulary {
                 near.push((self.servers(other), other));
             }
         }
+        near.retain(|(_, other)| word.len().max(other.len()) >= MIN_CORRECTED_LENGTH);
         near.sort_unstable_by(|one, other| other.0.cmp(&one.0).then_with(|| one.1.cmp(other.1)));
         near.truncate(MAX_CORRECTIONS);
         near.into_iter().map(|(_, word)| word).collect()
@@ -160,6 +158,8 @@ mod tests {
     #[test]
     fn short_and_distant_words_are_not_corrected() {
         check("mial", &[]);
+        check("iles", &["files"]);
+        check("filed", &["files"]);
         check("clanedar", &[]);
         check("metting", &["meeting"]);
         check("base46", &[]);

@@ -35,6 +35,35 @@ pub(crate) fn each_word(text: &str, mut take: impl FnMut(&str)) {
     letters.end(&mut take);
 }
 
+/// Passes each identifier of a text that consists of several words, in one piece and in lower case: `getuserbyid` for
+/// `getUserByID`, `youtube` for `YouTube`. Those that are cut as words are left out.
+pub(crate) fn each_compound(text: &str, mut take: impl FnMut(&str)) {
+    for run in text.split(|char: char| !char.is_alphanumeric() || is_ideograph(char)) {
+        let mut before = None;
+        let mut chars = run.chars().peekable();
+        let mut is_compound = false;
+        while let Some(char) = chars.next() {
+            is_compound |= starts_word(before, char, chars.peek().copied());
+            before = Some(char);
+        }
+        if is_compound && run.len() <= MAX_WORD_BYTES {
+            take(&joined(run));
+        }
+    }
+}
+
+/// Returns the number of words of a text.
+pub(crate) fn count(text: &str) -> usize {
+    let mut count = 0;
+    each_word(text, |_| count += 1);
+    count
+}
+
+/// Returns the letters and digits of a text in lower case, without what separates them.
+pub(crate) fn joined(text: &str) -> String {
+    text.chars().flat_map(char::to_lowercase).filter(|char| char.is_alphanumeric()).collect()
+}
+
 fn flush(word: &mut String, take: &mut impl FnMut(&str)) {
     if !word.is_empty() {
         take(word);
@@ -110,6 +139,22 @@ mod tests {
         check("k8s oauth2 base64", "k8s oauth2 base64");
         check("", "");
         check("_-_", "");
+    }
+
+    #[test]
+    fn identifiers_of_several_words_are_compounds() {
+        for (text, expected) in [
+            ("getUserByID on YouTube", "getuserbyid youtube"),
+            ("HTTPServerStatus, PostgreSQL", "httpserverstatus postgresql"),
+            ("get_user by-id HTTP Server2go", ""),
+            ("图YouTube图", "youtube"),
+            ("", ""),
+        ] {
+            let mut compounds = Vec::new();
+            each_compound(text, |compound| compounds.push(compound.to_owned()));
+            assert_eq!(compounds.join(" "), expected, "{text}");
+        }
+        each_compound(&"Ab".repeat(10_000), |compound| panic!("{} bytes", compound.len()));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use toolyard_rank::parse_embeddings;
 use super::*;
 use crate::search::testing::{SearchHarness, sample};
 
-/// The answer of the endpoint to a request.
+/// Behaviour of the endpoint for a request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Behaviour {
     Answers,
