@@ -5,7 +5,7 @@
 //! - a code block whose info string has a file name after the language (`yaml tools.yaml`) is written to that file;
 //! - a `sh` block is run, and has to succeed. A block that begins with a command in [`SERVERS`] runs until the end of the
 //!   page, and the page goes on once the gateway is ready;
-//! - a `text` block after a `sh` block is the output of its commands. `…` stands for any text.
+//! - a `text` block directly after a `sh` block is the output of its commands. `…` stands for any text.
 //!
 //! The address of the documents is replaced by a free one, so that pages can run side by side.
 
@@ -32,7 +32,10 @@ const DOCUMENTED_ADDRESS: &str = "127.0.0.1:8080";
 const SESSION: &str = "[ ! -e .session ] || . ./.session\n";
 
 /// Blocks that are not run, by their beginnings, and the reasons.
-const NOT_RUN: [(&str, &str); 6] = [
+const NOT_RUN: [(&str, &str); 9] = [
+    ("podman ", "needs the files of a release: the tests of `cargo xtask dist`"),
+    ("npx --package ", "needs the files of a release: the tests of `cargo xtask dist`"),
+    ("sudo TOOLYARD_STATE_DIR", "changes the machine: the tests of the packages"),
     ("cargo build ", "the build of the tests has built it"),
     ("cargo xtask ", "the suites themselves, which CI runs"),
     ("cargo run --release ", "a release build: CI builds the same program"),
@@ -145,6 +148,8 @@ macro_rules! pages {
 pages! {
     readme: "README.md",
     index: "docs/index.md",
+    install: "docs/install.md",
+    upgrade: "docs/upgrade.md",
     editor_servers: "docs/start/editor-servers.md",
     api: "docs/start/api.md",
     team: "docs/start/team.md",

@@ -14,22 +14,26 @@ pub(super) enum PageStep {
 /// Returns the steps of a page in Markdown.
 pub(super) fn steps(page: &str) -> Vec<PageStep> {
     let (mut steps, mut lines) = (Vec::new(), page.lines());
+    let mut is_after_commands = false;
     while let Some(line) = lines.next() {
-        let Some(info) = line.trim_start().strip_prefix("```") else { continue };
+        let Some(info) = line.trim_start().strip_prefix("```") else {
+            is_after_commands &= line.trim().is_empty();
+            continue;
+        };
         let indent = line.len() - line.trim_start().len();
         let block: String = lines
             .by_ref()
             .take_while(|line| !line.trim_start().starts_with("```"))
             .map(|line| format!("{}\n", line.get(indent..).unwrap_or_default()))
             .collect();
-        match info.split_once(' ').unwrap_or((info, "")) {
+        let (language, name) = info.split_once(' ').unwrap_or((info, ""));
+        match (language, name) {
             ("sh", _) => steps.push(PageStep::Commands(block)),
-            ("text", _) if matches!(steps.last(), Some(PageStep::Commands(_))) => {
-                steps.push(PageStep::Output(block));
-            }
+            ("text", _) if is_after_commands => steps.push(PageStep::Output(block)),
             (_, "") => {}
             (_, name) => steps.push(PageStep::File { name: name.to_owned(), text: block }),
         }
+        is_after_commands = language == "sh";
     }
     steps
 }
@@ -51,11 +55,12 @@ pub(super) fn matches(expected: &str, output: &str) -> bool {
 #[test]
 fn steps_are_files_commands_and_outputs() {
     let page = "# Page\n\n```yaml tools.yaml\na: 1\n```\n\n1. Run\n\n   ```sh\n   toolyard serve\n   ```\n\n\
-                ```text\nout\n```\n```text\nnot an output\n```\n```yaml\nno: file\n```\n";
+                ```text\nout\n```\n```text\nnot an output\n```\n```sh\nls\n```\nProse\n```text\nnor this\n```\n```yaml\nno: file\n```\n";
     let expected = [
         PageStep::File { name: "tools.yaml".to_owned(), text: "a: 1\n".to_owned() },
         PageStep::Commands("toolyard serve\n".to_owned()),
         PageStep::Output("out\n".to_owned()),
+        PageStep::Commands("ls\n".to_owned()),
     ];
     assert_eq!(steps(page), expected);
 }
