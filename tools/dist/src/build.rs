@@ -12,7 +12,7 @@ use crate::target::{DistTarget, OLDEST_GLIBC};
 const PINS: &str = include_str!("../requirements.txt");
 
 /// Features for operators of clusters, which `cargo run` leaves out.
-const FEATURES: &str = "kubernetes";
+pub(crate) const FEATURES: &str = "kubernetes";
 
 /// Builds with the profile `dist`, and returns the path of the binary.
 pub(crate) fn build(target: DistTarget) -> anyhow::Result<PathBuf> {
@@ -40,11 +40,6 @@ fn build_tools() -> anyhow::Result<PathBuf> {
         std::fs::write(&stamp, PINS).with_context(|| format!("write {}", stamp.display()))?;
     }
     Ok(folder)
-}
-
-/// Returns the features of a built binary, for the list of what is linked.
-pub(crate) fn features() -> &'static str {
-    FEATURES
 }
 
 #[cfg(test)]

@@ -64,7 +64,7 @@ fn add_documentation(tree: &FileTree) -> anyhow::Result<()> {
 
 /// Adds what the binary prints for each shell. A binary of another architecture cannot be run.
 fn add_completions(tree: &FileTree, release: &Release) -> anyhow::Result<()> {
-    if release.target.python_machine() != std::env::consts::ARCH {
+    if !release.target.is_native() {
         return Ok(());
     }
     for (shell, path) in COMPLETIONS {

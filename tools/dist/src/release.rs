@@ -49,12 +49,12 @@ impl Release {
         std::fs::create_dir_all(&out).with_context(|| format!("create {}", out.display()))?;
         let folder = TempDir::new().context("create a folder for the binary")?;
         let stripped = folder.path().join("toolyard");
-        // The linker strips what is built here. GNU strip would not read another architecture.
-        let is_foreign = target.python_machine() != std::env::consts::ARCH;
-        let program = if is_foreign { "cp" } else { "strip" };
-        let output = if is_foreign { "--target-directory" } else { "-o" };
-        let to = if is_foreign { folder.path() } else { &stripped };
-        process::run(Command::new(program).arg(output).arg(to).arg(binary))?;
+        if target.is_native() {
+            process::run(Command::new("strip").arg("-o").arg(&stripped).arg(binary))?;
+        } else {
+            // GNU strip reads one architecture only. The linker strips what is built here.
+            std::fs::copy(binary, &stripped).with_context(|| format!("copy {}", binary.display()))?;
+        }
         let needs = BinaryNeeds::of(&stripped)?;
         Ok(Self { target, needs, epoch: epoch()?, out, compression, folder })
     }

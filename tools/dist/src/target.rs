@@ -29,6 +29,11 @@ impl DistTarget {
         self == DistTarget::X86_64
     }
 
+    /// `true` if this machine runs its programs.
+    pub(crate) fn is_native(self) -> bool {
+        self.python_machine() == std::env::consts::ARCH
+    }
+
     /// The architecture in the terms of Debian and of OCI.
     pub(crate) fn architecture(self) -> &'static str {
         match self {

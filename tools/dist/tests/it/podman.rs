@@ -79,7 +79,7 @@ pub(crate) fn check_runtimes(release: &TempDir) {
     std::fs::write(manifests.path().join("everything.yaml"), EVERYTHING).unwrap();
     let mount = |from: &Path, to: &str| format!("--volume={}:{to}:ro", from.display());
     let peers = PeerSoftware::installed().unwrap().node_modules().canonicalize().unwrap();
-    let mounts = [mount(manifests.path(), "/etc/toolyard"), mount(&peers, "/peers")];
+    let mounts = [mount(manifests.path(), "/etc/toolyard"), mount(&peers, "/peers/node_modules")];
     let mut serve = podman.run(&[&mounts[0], &mounts[1]], image);
     let tools = tool_list::of(serve.args(["stdio", "-f", "/etc/toolyard"]));
     assert!(tools.iter().any(|name| name == "get-sum"), "{tools:?}");
@@ -97,5 +97,5 @@ spec:
       mcpConfig:
         transport: stdio
         command: node
-        args: [/peers/@modelcontextprotocol/server-everything/dist/index.js]
+        args: [/peers/node_modules/@modelcontextprotocol/server-everything/dist/index.js]
 ";
