@@ -866,10 +866,10 @@ fn program_is_no_secret() {
              {{name: a, type: mcp, mcpConfig: {{transport: stdio, command: '{command}', env: {{A: '{env}'}}}}}}]}}}}"
         );
         let environment = |name: &str| match name {
-            "EXE" => Some("/opt/yard/bin/server".to_owned()),
-            "DIR" => Some("/opt/yard".to_owned()),
-            "TOKEN" => Some("yard".to_owned()),
-            "PART" => Some("erve".to_owned()),
+            "EXE" => Some("/opt/toolyard/bin/server".to_owned()),
+            "DIR" => Some("/opt/toolyard".to_owned()),
+            "TOKEN" => Some("toolyard".to_owned()),
+            "PART" => Some("server-7".to_owned()),
             _ => None,
         };
         let manifest = parse_with(&[source("a.yaml", &text)], &environment).unwrap();
@@ -879,9 +879,9 @@ fn program_is_no_secret() {
             (expected.0, &*expected.1.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>())
         );
     };
-    check("${EXE}", "", ("stdio:///opt/yard/bin/server", &[""]));
-    check("${DIR}/bin/server", "x", ("stdio:///opt/yard/bin/server", &["x"]));
+    check("${EXE}", "", ("stdio:///opt/toolyard/bin/server", &[""]));
+    check("${DIR}/bin/server", "x", ("stdio:///opt/toolyard/bin/server", &["x"]));
     // A value in the environment of a program stays secret.
-    check("/opt/yard/bin/server", "${TOKEN}", ("stdio:///opt/[REDACTED]/bin/server", &["yard"]));
-    check("/opt/yard/bin/s${PART}r", "x", ("stdio:///opt/yard/bin/s[REDACTED]r", &["erve", "x"]));
+    check("/opt/toolyard/bin/server", "${TOKEN}", ("stdio:///opt/[REDACTED]/bin/server", &["toolyard"]));
+    check("/opt/toolyard/bin/a-${PART}", "x", ("stdio:///opt/toolyard/bin/a-[REDACTED]", &["server-7", "x"]));
 }
