@@ -11,7 +11,7 @@ use crate::log::LogHandle;
 use crate::manifest_sources::ManifestSources;
 use crate::{BadInput, key_marker, store};
 
-/// Facts about the start of a gateway, for its user.
+/// Facts about the start of a gateway for its user.
 pub(crate) struct StartReport {
     /// The origin of the handlers, if the command line does not name it.
     pub(crate) origin: Option<String>,

@@ -16,7 +16,7 @@ use toolyard_manifest::{
     ClientFile, ClientServer, ClientServers, ExtractedSecret, ManifestSource, SecretPlacement,
 };
 
-use self::clients::KnownClient;
+use self::clients::ImportClient;
 use crate::output::{OutputFormat, ask, count, escape_line, escape_lines, is_interactive, note, print};
 use crate::{BadInput, atomic_file, default_manifest};
 
@@ -43,7 +43,7 @@ pub(crate) struct InitArgs {
 
     /// Import the servers of this client; repeatable
     #[arg(long, value_enum, value_name = "CLIENT")]
-    from: Vec<KnownClient>,
+    from: Vec<ImportClient>,
 
     /// Import the servers of this configuration file of a client; repeatable
     #[arg(long = "import", value_name = "FILE")]
@@ -148,7 +148,7 @@ fn chosen_files(args: &InitArgs, format: OutputFormat) -> anyhow::Result<Vec<Cli
         }
         return Ok(chosen);
     }
-    for client in KnownClient::value_variants() {
+    for client in ImportClient::value_variants() {
         let files = client.files();
         let mut found = toolyard_manifest::import_servers(&files, SecretPlacement::Manifest);
         found.servers.retain(|server| !is_this_gateway(server));

@@ -1,7 +1,7 @@
 //! The gateways of a store at which requests need no key yet.
 //!
-//! A gateway reads new keys at intervals. So that no request is admitted without a key once the first key is printed,
-//! `toolyard key create` waits until no gateway is left here.
+//! A gateway reads new keys at intervals. `toolyard key create` waits until no gateway is left here, so that no request
+//! is admitted without a key after the first one was created.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;

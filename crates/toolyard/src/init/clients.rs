@@ -7,7 +7,7 @@ use toolyard_manifest::ClientFile;
 
 /// A client whose servers can be imported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum KnownClient {
+pub(super) enum ImportClient {
     /// Claude Desktop
     Claude,
     /// Claude Code: user, this project, and .mcp.json here
@@ -22,7 +22,7 @@ pub(super) enum KnownClient {
     Zed,
 }
 
-impl KnownClient {
+impl ImportClient {
     /// The name of the client for people.
     pub(super) const fn title(self) -> &'static str {
         match self {
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn files_of_clients() {
-        let check = |client: KnownClient, variables: &[(&str, &str)], is_macos: bool, expected: &[&str]| {
+        let check = |client: ImportClient, variables: &[(&str, &str)], is_macos: bool, expected: &[&str]| {
             let variable = |name: &str| {
                 variables.iter().find(|(key, _)| *key == name).map(|(_, value)| PathBuf::from(value))
             };
@@ -101,17 +101,17 @@ mod tests {
         let home = ("HOME", "/me");
         let xdg = ("XDG_CONFIG_HOME", "/xdg");
         let desktop = "Claude/claude_desktop_config.json";
-        check(KnownClient::Claude, &[home], false, &[&format!("/me/.config/{desktop}")]);
-        check(KnownClient::Claude, &[home, xdg], false, &[&format!("/xdg/{desktop}")]);
-        check(KnownClient::Claude, &[home], true, &[&format!("/me/Library/Application Support/{desktop}")]);
-        check(KnownClient::ClaudeCode, &[home], false, &["/me/.claude.json", ".mcp.json"]);
-        check(KnownClient::Cursor, &[], false, &[".cursor/mcp.json"]);
+        check(ImportClient::Claude, &[home], false, &[&format!("/me/.config/{desktop}")]);
+        check(ImportClient::Claude, &[home, xdg], false, &[&format!("/xdg/{desktop}")]);
+        check(ImportClient::Claude, &[home], true, &[&format!("/me/Library/Application Support/{desktop}")]);
+        check(ImportClient::ClaudeCode, &[home], false, &["/me/.claude.json", ".mcp.json"]);
+        check(ImportClient::Cursor, &[], false, &[".cursor/mcp.json"]);
         check(
-            KnownClient::Codex,
+            ImportClient::Codex,
             &[home, ("CODEX_HOME", "/codex")],
             true,
             &["/codex/config.toml", ".codex/config.toml"],
         );
-        check(KnownClient::Zed, &[home], true, &["/me/.config/zed/settings.json", ".zed/settings.json"]);
+        check(ImportClient::Zed, &[home], true, &["/me/.config/zed/settings.json", ".zed/settings.json"]);
     }
 }

@@ -42,7 +42,7 @@ fn rest_api_matches_its_document() {
 #[track_caller]
 fn publish_example(gateway: &TestGateway, key: &str) {
     let source = "function cortexone_handler(event) return {statusCode = 200, body = {event = event}} end";
-    let project = json!({
+    let mut project = json!({
         "kind": "function",
         "language": "lua",
         "files": [{"path": "cortexone_function.lua", "text": source}],
@@ -52,7 +52,10 @@ fn publish_example(gateway: &TestGateway, key: &str) {
         let response = http::send_with_key(gateway.address, key, line, &body.to_string());
         assert!(matches!(response.status, 200 | 201), "{response:?}");
     };
-    send("PUT /api/v1/functions/echo/draft", project);
+    send("PUT /api/v1/functions/echo/draft", project.clone());
     send("POST /api/v1/functions/echo/publish", json!({"bump": "patch"}));
+    // An equal draft would be no further version.
+    project["tests"][0]["name"] = json!("other");
+    send("PUT /api/v1/functions/echo/draft", project);
     send("POST /api/v1/functions/echo/publish", json!({"bump": "patch"}));
 }

@@ -107,6 +107,9 @@ fn store_errors_contain_no_secret() {
         }
         gateway.process.signal(Signal::TERM);
         gateway.process.wait();
+        let output = gateway.process.stdout.text();
+        assert!(output.contains("The store cannot be used: "), "{output}");
+        secrets.record("the output", output);
         let log = gateway.process.stderr.text();
         assert!(log.contains("store"), "{log}");
         secrets.record("the log", log);

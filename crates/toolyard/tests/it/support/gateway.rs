@@ -61,7 +61,9 @@ impl TestGateway {
     pub(crate) fn start(folder: TempDir, command: &mut Command) -> Self {
         let process = RunningProgram::start(command.args(["--listen", "127.0.0.1:0"]));
         let address = process.stdout.wait_for("the URL", |text| {
-            let (_, rest) = text.split_once("://")?;
+            // Lines before it may name other URLs, such as that of a store that is down.
+            let (_, line) = text.split_once(" is serving MCP on ")?;
+            let (_, rest) = line.split_once("://")?;
             rest.split_once("/mcp\n").map(|(address, _)| address.parse().unwrap())
         });
         Self { process, address, folder }
