@@ -32,7 +32,7 @@ impl Podman {
         podman.args(["--mount", "sh", "-c", PODMAN, "podman"]);
         podman.arg("--root").arg(self.storage.path().join("root"));
         podman.arg("--runroot").arg(self.storage.path().join("run"));
-        podman.args(["--storage-driver=vfs", "--cgroup-manager=cgroupfs"]);
+        podman.args(["--storage-driver=overlay", "--cgroup-manager=cgroupfs"]);
         podman
     }
 
@@ -49,7 +49,7 @@ impl Podman {
 
 impl Drop for Podman {
     fn drop(&mut self) {
-        // What vfs stores is not writable for everyone.
+        // Files of containers belong to their users.
         self.command().args(["system", "reset", "--force"]).output().ok();
     }
 }
@@ -72,9 +72,8 @@ fn image_serves_as_an_ordinary_user() {
 pub(crate) fn check_runtimes(release: &TempDir) {
     let podman = Podman::with_image(&file(release, "-image-runtimes-amd64.tar"));
     let image = concat!("localhost/toolyard:", env!("CARGO_PKG_VERSION"), "-runtimes");
-    for program in ["node", "npm", "npx", "python3", "uv", "uvx"] {
-        printed(podman.run(&[&format!("--entrypoint={program}")], image).arg("--version"));
-    }
+    let versions = "for program in node npm npx python3 uv uvx; do $program --version || exit; done";
+    printed(podman.run(&["--entrypoint=sh"], image).args(["-c", versions]));
     let manifests = TempDir::new().unwrap();
     std::fs::write(manifests.path().join("everything.yaml"), EVERYTHING).unwrap();
     let mount = |from: &Path, to: &str| format!("--volume={}:{to}:ro", from.display());
