@@ -3,8 +3,9 @@
 use std::process::ExitCode;
 
 use anyhow::{anyhow, bail};
-use toolyard_core::{Backend, Call, CallOutput, Json, Outcome};
+use toolyard_core::{Backend, Call, CallOutput, ErrorCode, Json, Outcome, ToolError};
 
+use crate::handler_health::{note_failure, note_unready};
 use crate::output::{OutputFormat, print_untrusted, with_wait_notice};
 use crate::remote::RemoteGateway;
 use crate::tool_arguments::ToolArguments;
@@ -34,6 +35,7 @@ pub(crate) struct CallArgs {
 pub(crate) async fn run(args: CallArgs, format: OutputFormat) -> anyhow::Result<ExitCode> {
     let (server, catalog) = args.remote.connect().await?;
     let Some(tool) = catalog.tools.iter().find(|tool| *tool.name == *args.name) else {
+        note_unready(&args.remote).await;
         bail!("unknown tool {:?}; `toolyard tools` lists the tools", args.name);
     };
     let schema = tool.input_schema().map(Json::to_value).unwrap_or_default();
@@ -44,8 +46,21 @@ pub(crate) async fn run(args: CallArgs, format: OutputFormat) -> anyhow::Result<
         Ok(Outcome::NeedsInput(_) | Outcome::Task(_)) => {
             bail!("the tool requires input or runs as a task, which `toolyard call` does not support")
         }
-        Err(error) => Err(anyhow!(error)),
+        Err(error) => {
+            if is_about_server(&error) {
+                note_failure(&args.remote, &args.name).await;
+            }
+            Err(anyhow!(error))
+        }
     }
+}
+
+/// True if a call may have failed because of the state of its server.
+fn is_about_server(error: &ToolError) -> bool {
+    let data = || error.peer()?.to_object().ok()?.get("data")?.to_object().ok();
+    let code = data().and_then(|data| data.get_str("code").map(|code| code.into_owned()));
+    let codes = [ErrorCode::Unavailable, ErrorCode::Timeout, ErrorCode::ExecutionFailed];
+    code.is_some_and(|code| codes.iter().any(|known| known.row().wire == code))
 }
 
 fn print_result(output: &CallOutput, format: OutputFormat) -> ExitCode {

@@ -15,6 +15,7 @@ mod doctor;
 mod duration;
 mod function;
 mod gateway;
+mod handler_health;
 mod import;
 mod key;
 mod key_marker;

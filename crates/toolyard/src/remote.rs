@@ -156,6 +156,7 @@ impl RemoteGateway {
         let options = ClientOptions {
             dropped_notices: Arc::default(),
             error_lines: Default::default(),
+            launcher: None,
             name: "toolyard".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             max_message_bytes: limits.response_bytes,
