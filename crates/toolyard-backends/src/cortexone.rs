@@ -53,7 +53,7 @@ impl CortexOneFunction {
     async fn invoke(&self, event: &Json, deadline: Option<Instant>) -> Result<Json, ToolError> {
         let CortexOneOptions { delivery, return_format, .. } = &self.options;
         let request = self.request(event).await?;
-        let (_, received) = delivery.send(&request, deadline, &self.client, &self.breaker).await?;
+        let (_, received) = delivery.send_unobserved(&request, deadline, &self.client, &self.breaker).await?;
         match received.status.is_success() {
             true => return_format.parse(received.body),
             false => Err(platform_error(&received)),

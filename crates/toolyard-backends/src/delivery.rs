@@ -12,12 +12,16 @@ use bytes::Bytes;
 use http_body_util::Full;
 use tokio::time::{Instant, timeout_at};
 use toolyard_core::{
-    AttemptVerdict, CallOutput, CircuitBreaker, ErrorCode, RetryOutcome, RetrySchedule, ToolError,
+    AttemptVerdict, CallOutput, CauseCode, CircuitBreaker, ErrorCode, FailureCause, RetryOutcome,
+    RetrySchedule, ToolError,
 };
 use toolyard_net::body::{self, BodyReadError};
 use toolyard_net::budget::{BudgetExhausted, ByteBudget, SMALL_MESSAGE};
+use toolyard_net::challenge::AuthChallenge;
 use toolyard_net::client::{HttpClient, RequestError};
-use toolyard_net::failure::connection_reason;
+use toolyard_net::failure::{connection_cause, connection_reason};
+
+use crate::health::{RequestEnd, ServiceHealth, status_cause};
 
 /// Timeouts, retries and size limits of requests.
 pub struct RequestDelivery {
@@ -88,24 +92,42 @@ impl RequestDelivery {
         request: &Request<Bytes>,
         deadline: Option<Instant>,
         client: &HttpClient,
+        health: &ServiceHealth,
+    ) -> Result<(String, ReceivedResponse), ToolError> {
+        let tried = self.run_attempts(request, deadline, client, health.breaker()).await?;
+        if let Some(end) = request_end(request, &tried.last) {
+            health.record(request.uri(), end);
+        }
+        finished(tried)
+    }
+
+    /// Does the same as [`RequestDelivery::send`], for a service whose health is not followed.
+    ///
+    /// # Errors
+    /// When the last attempt has no response, or the breaker is open.
+    pub(crate) async fn send_unobserved(
+        &self,
+        request: &Request<Bytes>,
+        deadline: Option<Instant>,
+        client: &HttpClient,
         breaker: &CircuitBreaker,
     ) -> Result<(String, ReceivedResponse), ToolError> {
+        finished(self.run_attempts(request, deadline, client, breaker).await?)
+    }
+
+    async fn run_attempts(
+        &self,
+        request: &Request<Bytes>,
+        deadline: Option<Instant>,
+        client: &HttpClient,
+        breaker: &CircuitBreaker,
+    ) -> Result<RetryOutcome<DeliveryAttempt>, ToolError> {
         let attempts = self.policy.retry.run(
             deadline,
             || self.attempt(request, deadline, client),
             |it| self.policy.verdict(it),
         );
-        let tried = breaker.run(deadline, attempts, |tried| counts_as_failure(&tried.last)).await?;
-        let prefix = match tried {
-            RetryOutcome { exhausted: true, attempts: attempts @ 2.., .. } => {
-                format!("{attempts} attempts exhausted: ")
-            }
-            _ => String::new(),
-        };
-        match tried.last {
-            Ok(received) => Ok((prefix, received)),
-            Err(failure) => Err(failure.into_error(&prefix)),
-        }
+        breaker.run(deadline, attempts, |tried| counts_as_failure(&tried.last)).await
     }
 
     /// Reserves budget for the members of a result that are copies of the response.
@@ -173,6 +195,51 @@ impl ResendPolicy {
                 DeliveryError::Unreachable(_) | DeliveryError::ConnectionBroken(_) | DeliveryError::Timeout,
             ) if self.network_errors => AttemptVerdict::Again { wait: None },
             Ok(_) | Err(_) => AttemptVerdict::Final,
+        }
+    }
+}
+
+/// Returns the response of the last attempt with its prefix for error messages.
+fn finished(tried: RetryOutcome<DeliveryAttempt>) -> Result<(String, ReceivedResponse), ToolError> {
+    let prefix = match tried {
+        RetryOutcome { exhausted: true, attempts: attempts @ 2.., .. } => {
+            format!("{attempts} attempts exhausted: ")
+        }
+        _ => String::new(),
+    };
+    tried.last.map(|received| (prefix.clone(), received)).map_err(|failure| failure.into_error(&prefix))
+}
+
+/// Returns what an attempt says about the health of the service; `None` if it says nothing.
+fn request_end(request: &Request<Bytes>, attempt: &DeliveryAttempt) -> Option<RequestEnd> {
+    let failed = |code, message: String| Some(RequestEnd::Failed(FailureCause::new(code, message)));
+    match attempt {
+        Ok(received) if received.status == StatusCode::UNAUTHORIZED => {
+            let was_sent = request.headers().contains_key(header::AUTHORIZATION);
+            let challenge = AuthChallenge::of(&received.headers, was_sent);
+            failed(CauseCode::Unauthorized, challenge.problem())
+        }
+        Ok(received) if received.status.is_server_error() || received.status == StatusCode::FORBIDDEN => {
+            Some(RequestEnd::Failed(status_cause(received.status)))
+        }
+        Ok(_) => Some(RequestEnd::Answered),
+        Err(DeliveryError::Unreachable(error)) => {
+            let message = format!("the server cannot be reached: {}", error.reason());
+            Some(RequestEnd::NotConnected(FailureCause::new(error.code(), message)))
+        }
+        Err(DeliveryError::ConnectionBroken(cause)) => {
+            let (code, reason) =
+                connection_cause(&**cause).unwrap_or((CauseCode::ConnectionBroken, "connection broken"));
+            failed(code, format!("the connection to the server broke: {reason}"))
+        }
+        Err(DeliveryError::Timeout) => {
+            failed(CauseCode::Timeout, "the server did not answer in time".to_owned())
+        }
+        Err(DeliveryError::UnexpectedEncoding) => {
+            failed(CauseCode::Protocol, "the response is compressed".to_owned())
+        }
+        Err(DeliveryError::NotPublic | DeliveryError::TooLarge(_) | DeliveryError::BudgetExhausted(_)) => {
+            None
         }
     }
 }

@@ -9,6 +9,7 @@ pub mod response;
 pub mod target;
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use ::http::{Request, header};
 use bytes::Bytes;
@@ -17,7 +18,7 @@ use tokio::sync::watch;
 use toolyard_core::long_work::WorkAborted;
 use toolyard_core::output_schema::STRUCTURED;
 use toolyard_core::{
-    Backend, BackendPhase, Call, CallOutput, Catalog, CircuitBreaker, ErrorCode, LongWork, Outcome, Tool,
+    Backend, BackendPhase, Call, CallOutput, Catalog, ErrorCode, FailureCause, LongWork, Outcome, Tool,
     ToolError,
 };
 use toolyard_net::auth::{CredentialsError, UpstreamCredentials};
@@ -27,9 +28,12 @@ use toolyard_net::trace;
 use self::request::HttpRequestPlan;
 use self::response::ResponseConversion;
 use crate::delivery::{ReceivedResponse, RequestDelivery};
+use crate::health::{ServiceHealth, ServiceProbe};
 
 /// Configuration of an HTTP tool.
 pub struct HttpToolOptions {
+    /// Name of the handler, for logs.
+    pub name: Arc<str>,
     /// The tool.
     pub tool: Tool,
     /// Construction of requests.
@@ -40,17 +44,18 @@ pub struct HttpToolOptions {
     pub delivery: RequestDelivery,
     /// Conversion of responses to results.
     pub reading: ResponseConversion,
+    /// Regular checks of the endpoint, whose host is constant then.
+    pub probe: Option<ServiceProbe>,
 }
 
 /// A backend of a single, constant tool.
 pub struct HttpBackend {
-    catalog: watch::Sender<Arc<Catalog>>,
+    health: ServiceHealth,
     plan: Arc<HttpRequestPlan>,
     auth: Option<UpstreamCredentials>,
     delivery: RequestDelivery,
     reading: Arc<ResponseConversion>,
     client: HttpClient,
-    breaker: CircuitBreaker,
     long_work: Option<LongWork>,
 }
 
@@ -59,18 +64,21 @@ impl HttpBackend {
     /// addresses only.
     #[must_use]
     pub fn new(options: HttpToolOptions, client: &HttpClient) -> Self {
-        let HttpToolOptions { tool, plan, auth, delivery, reading } = options;
+        let HttpToolOptions { name, tool, plan, auth, delivery, reading, probe } = options;
         let client = if plan.target.has_variable_host() { client.public_only() } else { client.clone() };
         let tools = vec![Arc::new(tool)];
         let catalog = Catalog { phase: BackendPhase::Ready, tools, ..Catalog::default() };
+        let health = ServiceHealth::new(name, catalog, client.clone(), probe);
+        if let Some(origin) = plan.target.origin() {
+            health.set_target(&origin);
+        }
         Self {
-            catalog: watch::Sender::new(Arc::new(catalog)),
+            health,
             plan: Arc::new(plan),
             auth,
             delivery,
             reading: Arc::new(reading),
             client,
-            breaker: CircuitBreaker::default(),
             long_work: None,
         }
     }
@@ -124,7 +132,7 @@ impl HttpBackend {
         }
         request.headers_mut().extend(trace::context_headers(|name| call.meta.get_str(name)));
         let (prefix, received) =
-            self.delivery.send(&request, call.deadline, &self.client, &self.breaker).await?;
+            self.delivery.send(&request, call.deadline, &self.client, &self.health).await?;
         if received.status.is_success() {
             return self.output(&call, received).await.map(Outcome::Done);
         }
@@ -135,7 +143,11 @@ impl HttpBackend {
 
 impl Backend for HttpBackend {
     fn catalog(&self) -> watch::Receiver<Arc<Catalog>> {
-        self.catalog.subscribe()
+        self.health.subscribe()
+    }
+
+    fn last_failure(&self) -> Option<(FailureCause, SystemTime)> {
+        self.health.last_failure()
     }
 
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Outcome, ToolError>> {

@@ -10,14 +10,16 @@ mod token;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use ::http::{HeaderMap, Request, Response, StatusCode};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
-use toolyard_core::{Backend, Call, CallTarget, Catalog, CircuitBreaker, ErrorCode, Outcome, ToolError};
+use toolyard_core::{
+    Backend, BackendPhase, Call, CallTarget, Catalog, ErrorCode, FailureCause, Outcome, ToolError,
+};
 use toolyard_net::auth::UpstreamCredentials;
 use toolyard_net::client::HttpClient;
 use toolyard_net::trace;
@@ -29,6 +31,7 @@ use self::credentials::{AppliedTokens, ServiceCredentials};
 use self::keeper::DescriptionKeeper;
 use self::source::DescriptionLocation;
 use crate::delivery::{ReceivedResponse, RequestDelivery};
+use crate::health::{ServiceHealth, ServiceProbe};
 use crate::http::credentials_error;
 
 /// Configuration of an OpenAPI service.
@@ -57,17 +60,18 @@ pub struct OpenApiOptions {
     pub read_time: Duration,
     /// Maximum size of all files of the description, in bytes.
     pub document_bytes: usize,
+    /// Regular checks of the service.
+    pub probe: Option<ServiceProbe>,
 }
 
 /// A backend of all operations of a service.
 pub struct OpenApiBackend {
-    catalog: watch::Receiver<Arc<Catalog>>,
+    health: ServiceHealth,
     service: watch::Receiver<Arc<LoadedService>>,
     refresh: Arc<Notify>,
     shared: Arc<ServiceAccess>,
     delivery: RequestDelivery,
     client: HttpClient,
-    breaker: CircuitBreaker,
     /// Aborted when the backend is dropped.
     _refresh_task: JoinSet<()>,
 }
@@ -111,7 +115,10 @@ impl OpenApiBackend {
             ..
         } = options;
         let access = Arc::new(ServiceAccess { base_url, headers, auth, credentials });
-        let (catalog, catalog_receiver) = watch::channel(Arc::default());
+        let health = ServiceHealth::new(name.clone(), Catalog::default(), client.clone(), options.probe);
+        if let Some(base) = access.base_url.as_ref().and_then(|url| url.parse().ok()) {
+            health.set_target(&base);
+        }
         let (service, service_receiver) = watch::channel(Arc::default());
         let refresh = Arc::<Notify>::default();
         let keeper = DescriptionKeeper {
@@ -128,26 +135,43 @@ impl OpenApiBackend {
             read_time: options.read_time,
             access: access.clone(),
             origins: None,
-            catalog,
+            health: health.clone(),
             service,
             refresh: refresh.clone(),
         };
         let mut tasks = JoinSet::new();
         tasks.spawn(keeper.run());
         Self {
-            catalog: catalog_receiver,
+            health,
             service: service_receiver,
             refresh,
             shared: access,
             delivery,
             client: client.clone(),
-            breaker: CircuitBreaker::default(),
             _refresh_task: tasks,
         }
     }
 
+    /// Returns the operations, once the description was read. Tools of the last run are called before that.
+    async fn loaded_service(&self) -> Arc<LoadedService> {
+        let mut catalog = self.health.subscribe();
+        // The sender lives as long as this backend.
+        let _open = catalog.wait_for(|catalog| catalog.phase != BackendPhase::Connecting).await.map(drop);
+        self.service.borrow().clone()
+    }
+
     async fn run(&self, call: Call) -> Result<Outcome, ToolError> {
-        let service = self.service.borrow().clone();
+        let mut service = self.service.borrow().clone();
+        if service.operations.is_empty() {
+            service = self.loaded_service().await;
+            if let BackendPhase::Unavailable { reason } = &self.health.subscribe().borrow().phase
+                && service.operations.is_empty()
+            {
+                let error =
+                    ToolError::new(ErrorCode::Unavailable, "The description of the service is not loaded");
+                return Err(error.unsent().caused_by(reason.to_string()));
+            }
+        }
         let callable = match &call.target {
             CallTarget::Tool(name) => service.operations.get(&**name),
             _ => None,
@@ -156,11 +180,11 @@ impl OpenApiBackend {
             || ToolError::new(ErrorCode::ToolNotFound, "The service no longer has this operation");
         let callable = callable.ok_or_else(unknown_operation)?;
         let (request, applied_tokens) = self.request(&call, callable, &service).await?;
-        let mut attempt = self.delivery.send(&request, call.deadline, &self.client, &self.breaker).await?;
+        let mut attempt = self.delivery.send(&request, call.deadline, &self.client, &self.health).await?;
         // A cached token may have been revoked.
         if attempt.1.status == StatusCode::UNAUTHORIZED && self.shared.credentials.forget(&applied_tokens) {
             let (request, _) = self.request(&call, callable, &service).await?;
-            attempt = self.delivery.send(&request, call.deadline, &self.client, &self.breaker).await?;
+            attempt = self.delivery.send(&request, call.deadline, &self.client, &self.health).await?;
         }
         let (prefix, received) = attempt;
         let is_failure = !received.status.is_success();
@@ -230,7 +254,11 @@ fn into_http_response(received: ReceivedResponse) -> Response<Bytes> {
 
 impl Backend for OpenApiBackend {
     fn catalog(&self) -> watch::Receiver<Arc<Catalog>> {
-        self.catalog.clone()
+        self.health.subscribe()
+    }
+
+    fn last_failure(&self) -> Option<(FailureCause, SystemTime)> {
+        self.health.last_failure()
     }
 
     fn refresh(&self) {

@@ -1,6 +1,7 @@
 //! The port of everything that runs calls.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream, StreamExt};
@@ -9,6 +10,7 @@ use tokio::sync::watch;
 use crate::access::CallPrice;
 use crate::cache::CacheHint;
 use crate::call::{Call, Caller, ClientIdentity};
+use crate::cause::FailureCause;
 use crate::error::ToolError;
 use crate::item::{Prompt, PublishedTemplate, Resource};
 use crate::json::Object;
@@ -61,6 +63,16 @@ pub trait Backend: Send + Sync {
     /// Returns the last lines that the program of the server has written to its standard error, with any secrets.
     fn error_output(&self) -> String {
         String::new()
+    }
+
+    /// Returns the state of the installation of the server's program, while a launcher may be installing it.
+    fn installation(&self) -> Option<Installation> {
+        None
+    }
+
+    /// Returns the last failure of a backend that stays available after failures, and its time.
+    fn last_failure(&self) -> Option<(FailureCause, SystemTime)> {
+        None
     }
 
     /// Closes connections in the order that peers expect. No call is running any more. Dropping a backend without this
@@ -121,6 +133,16 @@ pub trait BackendWrapper: Send + Sync {
         self.inner().error_output()
     }
 
+    /// See [`Backend::installation`].
+    fn installation(&self) -> Option<Installation> {
+        self.inner().installation()
+    }
+
+    /// See [`Backend::last_failure`].
+    fn last_failure(&self) -> Option<(FailureCause, SystemTime)> {
+        self.inner().last_failure()
+    }
+
     /// See [`Backend::stop`].
     fn stop(&self) -> BoxFuture<'_, ()> {
         self.inner().stop()
@@ -166,9 +188,28 @@ impl<W: BackendWrapper> Backend for W {
         BackendWrapper::error_output(self)
     }
 
+    fn installation(&self) -> Option<Installation> {
+        BackendWrapper::installation(self)
+    }
+
+    fn last_failure(&self) -> Option<(FailureCause, SystemTime)> {
+        BackendWrapper::last_failure(self)
+    }
+
     fn stop(&self) -> BoxFuture<'_, ()> {
         BackendWrapper::stop(self)
     }
+}
+
+/// The installation of a server's program by a launcher.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Installation {
+    /// Name of the launcher, such as `npx`.
+    pub launcher: Arc<str>,
+    /// `true` while it waits for other installations of the same kind.
+    pub is_waiting: bool,
+    /// The last line that the launcher has written, with any secrets.
+    pub line: Option<String>,
 }
 
 /// The current offer of a backend.
@@ -246,6 +287,6 @@ pub enum BackendPhase {
     /// Not connected; reconnection is attempted.
     Unavailable {
         /// Reason, for operators.
-        reason: String,
+        reason: FailureCause,
     },
 }

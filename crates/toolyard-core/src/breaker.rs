@@ -55,6 +55,15 @@ impl CircuitBreaker {
         Ok(outcome)
     }
 
+    /// Returns `true` while calls are refused.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        match *self.state() {
+            BreakerState::Open(until) => until > Instant::now(),
+            BreakerState::Closed(_) | BreakerState::Probing => false,
+        }
+    }
+
     fn enter(&self, deadline: Option<Instant>) -> Result<BreakerPass<'_>, ToolError> {
         let mut state = self.state();
         let probe = match *state {

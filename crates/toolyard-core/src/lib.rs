@@ -11,7 +11,7 @@
 //! - [`access`]: rights of callers; [`uri_path`]: URIs that leave a scope;
 //! - [`gateway`], [`layers`], [`gate`], [`long_work`]: the path of a call, and work beside the threads of connections;
 //! - [`growth`]: the cost of JMESPath expressions;
-//! - [`retry`], [`breaker`]: retries and circuit breakers for backends;
+//! - [`retry`], [`breaker`], [`cause`]: retries and circuit breakers for backends, and causes of their failures;
 //! - [`tokens`]: estimates of tokens in a model's context;
 //! - [`secrets`], [`seal`]: redaction of secrets, and texts that only this gateway can open;
 //! - [`timestamp`]: points in time in JSON;
@@ -27,6 +27,7 @@ pub mod outcome;
 
 pub mod backend;
 pub mod cache;
+pub mod cause;
 pub mod item;
 pub mod output_schema;
 pub mod schema;
@@ -69,6 +70,7 @@ pub use cache::{CacheHint, CacheScope};
 pub use call::{
     Call, CallTarget, Caller, CallerPeer, ClientIdentity, CompletionReference, TaskAction, TaskReference,
 };
+pub use cause::{CauseCode, FailureCause};
 pub use client::{
     Client, ClientNotification, ClientWrapper, InputRequest, InputRequestError, InputRequestKind, LogLevel,
     NoClient, NotificationBody,

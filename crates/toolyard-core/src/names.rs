@@ -11,7 +11,8 @@
 //!
 //! A name stays with its tool while the gateway runs: names that a model has learnt, and that a policy contains, do not
 //! change because another server came up. Only the manifest changes a name: by a handler's prefix, by an override, or
-//! by removing the handler ([`NameRegistry::forget`]).
+//! by removing the handler ([`NameRegistry::forget`]). Names follow the order of the manifest: those that a handler gets
+//! for the first time while one before it is still connecting for the first time are provisional.
 
 mod legal;
 mod namespace;
@@ -123,6 +124,12 @@ impl NameRegistry {
     #[must_use]
     pub const fn changes(&self) -> u64 {
         self.tools.changes + self.prompts.changes
+    }
+
+    /// Returns `true` if tools or prompts of a handler have names, or had some in an earlier run.
+    #[must_use]
+    pub fn has_names(&self, handler: &str) -> bool {
+        [&self.tools, &self.prompts].into_iter().any(|table| table.has_names(handler))
     }
 
     /// Releases the names of a handler. To be called when the manifest no longer has it, before the next assembly;

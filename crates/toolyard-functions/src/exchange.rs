@@ -97,7 +97,7 @@ impl VersionFollower {
     async fn publish_status(&self) -> bool {
         let (phase, price) = match self.host.resolve(&self.id, self.selector).await {
             Ok(loaded) => (BackendPhase::Ready, Some(loaded.price)),
-            Err(error) => (BackendPhase::Unavailable { reason: error.to_string() }, None),
+            Err(error) => (BackendPhase::Unavailable { reason: error.to_string().into() }, None),
         };
         let is_ready = phase == BackendPhase::Ready;
         self.standings.send_replace(FunctionStatus { phase, price });

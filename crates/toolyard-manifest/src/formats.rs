@@ -46,11 +46,11 @@ pub struct FormatError {
 }
 
 impl FormatError {
-    const fn new(noun: &'static str, expected: &'static str) -> Self {
+    pub(crate) const fn new(noun: &'static str, expected: &'static str) -> Self {
         Self { noun, expected, hint: None }
     }
 
-    const fn hint(self, hint: &'static str) -> Self {
+    pub(crate) const fn hint(self, hint: &'static str) -> Self {
         Self { hint: Some(hint), ..self }
     }
 

@@ -8,8 +8,10 @@ mod endpoint;
 pub(crate) mod headers;
 pub(crate) mod kinds;
 mod names;
+mod outbound;
 mod retry;
 mod secrets;
+mod service_probe;
 mod tool;
 
 use std::time::Duration;
@@ -20,7 +22,9 @@ use self::kinds::{HandlerKind, HandlerScope};
 pub use self::{
     auth::{AuthScheme, CredentialSource, RequestAuth, SecretString},
     names::{ArgumentOverride, DefinitionPin, PrefixMode, ToolModification, ToolOverride},
+    outbound::{OutboundSettings, ProxyChoice},
     retry::{HttpRetry, RetryPolicy},
+    service_probe::ServiceProbeSettings,
     tool::ToolDefinition,
 };
 use crate::{
@@ -92,7 +96,10 @@ impl HandlerConfig {
         let chunking = names::chunking(&mut fields);
         let rename_arguments = fields.optional("renameArguments", ValueCursor::flag);
         fields.reject_unsupported(UNSUPPORTED_FIELDS);
-        fields.reject_misplaced(&["probe"], "it belongs to `spec` and applies to all handlers");
+        fields.reject_misplaced(
+            &["probe"],
+            "it belongs to `spec` and applies to all MCP servers; services have one in `httpConfig` and `openAPIConfig`",
+        );
         fields.finish();
         let (kind, reference_values) = (kind?, cursor.take_reference_values());
         Some(Self {

@@ -50,9 +50,9 @@ pub use self::{
     fingerprint::ManifestFingerprint,
     formats::{EndpointUrl, FormatError, HandlerName, ListenAddress, UrlTemplate},
     handler::{
-        ArgumentOverride, AuthScheme, CredentialSource, DefinitionPin, HandlerConfig, HttpRetry, PrefixMode,
-        ProbeSettings, RequestAuth, RetryPolicy, SecretString, ToolDefinition, ToolModification,
-        ToolOverride, kinds::*,
+        ArgumentOverride, AuthScheme, CredentialSource, DefinitionPin, HandlerConfig, HttpRetry,
+        OutboundSettings, PrefixMode, ProbeSettings, ProxyChoice, RequestAuth, RetryPolicy, SecretString,
+        ServiceProbeSettings, ToolDefinition, ToolModification, ToolOverride, kinds::*,
     },
     import::{
         ClientFile, ClientServer, ClientServers, ExtractedSecret, ImportNote, ImportedManifest,
@@ -65,9 +65,9 @@ pub use self::{
     process::{
         AllowedServers, ArgumentRecording, AuditTrail, BuiltinSettings, ClusterSettings, EmbeddingSettings,
         FunctionHosting, IsolationPolicy, LlmSettings, ManagementSettings, MemorySettings, PodSettings,
-        ProcessSettings, QuerySettings, ReadSettings, ResultSettings, SandboxPolicy, ScriptRunner,
-        ScriptSettings, SearchSettings, ServiceRanker, SharedMemory, SkillSettings, StoreSettings,
-        ToolDisclosure, UidSettings, VariableGrant,
+        ProcessSettings, ProgramEnvironment, QuerySettings, ReadSettings, ResultSettings, SandboxPolicy,
+        ScriptRunner, ScriptSettings, SearchSettings, ServiceRanker, SharedMemory, SkillSettings,
+        StoreSettings, ToolDisclosure, UidSettings, VariableGrant,
     },
     registry::ToolGuide,
     report::EnvironmentLookup,

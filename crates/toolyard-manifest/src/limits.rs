@@ -169,8 +169,13 @@ section! {
         pub first_list: Duration = "firstList", DurationField, default Duration::from_secs(2);
         /// Time limit of connection and handshake of a handler.
         ///
-        /// Launchers such as `npx` fetch a package first.
+        /// Enough for a program on a busy machine. Launchers that install have `firstStart`.
         pub connect: Duration = "connect", TimeoutField, default Duration::from_secs(30);
+        /// Time limit of the first start of a server by a launcher such as `npx`, `uvx`, `pipx`, `docker run` or `go run`,
+        /// which may install it.
+        ///
+        /// A cold cache and a slow network; a launcher that is killed may leave a broken cache.
+        pub first_start: Duration = "firstStart", TimeoutField, default Duration::from_secs(5 * 60);
         /// Time limit for a server to show which revision of MCP it supports.
         ///
         /// Old servers may not respond to the probe at all, and should still make the first list.

@@ -8,6 +8,7 @@ mod builtins;
 mod cluster;
 mod functions;
 mod llm;
+mod programs;
 mod sandbox;
 mod store;
 
@@ -40,6 +41,7 @@ pub use self::builtins::{
 pub use self::cluster::ClusterSettings;
 pub use self::functions::{FunctionHosting, VariableGrant};
 pub use self::llm::LlmSettings;
+pub use self::programs::ProgramEnvironment;
 pub use self::sandbox::{IsolationPolicy, SandboxPolicy, UidSettings};
 pub use self::store::StoreSettings;
 
@@ -89,6 +91,9 @@ section! {
         pub audit: AuditTrail = "audit", nested::<AuditTrail>(), described AuditTrail::default();
         /// Sandbox of functions and scripts, which are untrusted programs.
         pub sandbox: SandboxPolicy = "sandbox", nested::<SandboxPolicy>(), described SandboxPolicy::default();
+        /// Environment of the programs of stdio servers.
+        pub programs: ProgramEnvironment = "programs", nested::<ProgramEnvironment>(),
+            described ProgramEnvironment::default();
         /// Hosting of functions.
         pub functions: FunctionHosting = "functions", nested::<FunctionHosting>(),
             described FunctionHosting::default();

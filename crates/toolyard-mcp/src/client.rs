@@ -19,6 +19,7 @@
 //! - `transport`: streamable HTTP, HTTP+SSE, standard input and output, hosted functions;
 //! - `server_requests`: requests of a legacy server to clients;
 //! - `catalog`: the lists of a server and their expiry, and followed resources;
+//! - `launcher`: installations by `npx` and others before the first start;
 //! - `tasks`: tools that run as tasks of 2025-11-25;
 //! - `retry`, `convert`: repeated attempts, and conversion of calls and answers.
 
@@ -26,6 +27,7 @@ mod catalog;
 mod connection;
 mod convert;
 mod eras;
+mod launcher;
 mod pool;
 mod retry;
 mod server_requests;
@@ -42,6 +44,7 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
 use toolyard_core::access::CallPrice;
+use toolyard_core::backend::Installation;
 use toolyard_core::{
     Backend, Call, CallTarget, Caller, Catalog, ClientIdentity, ErrorCode, MessageExchange, Object, Outcome,
     SecretRedactor, ToolError,
@@ -57,11 +60,13 @@ use connection::declared_capabilities::DeclaredCapabilities;
 pub use connection::liveness::LivenessProbe;
 use connection::state::{ConnectionState, wait_connected};
 pub use eras::EraPreference;
+pub use launcher::{InstallQueues, LauncherKind, ServerLauncher};
 use pool::connection_keeper::ConnectionKeeper;
 use pool::connector::UpstreamConnector;
 use pool::dedicated_connection::{ConnectionOwner, DedicatedKey};
 use pool::dedicated_pool::{ConnectionLease, DedicatedPool};
 pub use pool::dedicated_pool::{DedicatedOptions, SharingMode};
+use pool::failure_log::FailureLog;
 use pool::open_connections::FollowRegistration;
 use pool::usage::ServerUsage;
 use retry::AttemptError;
@@ -130,6 +135,8 @@ pub struct ClientOptions {
     pub dropped_notices: Arc<AtomicU64>,
     /// Last lines of the error output of the server's program.
     pub error_lines: ErrorLines,
+    /// The launcher of the server's program, if it may install it.
+    pub launcher: Option<ServerLauncher>,
 }
 
 /// A dedicated connection and its lease.
@@ -187,6 +194,7 @@ impl McpBackend {
             usage: usage.clone(),
             refresh: refresh.clone(),
             generation,
+            failures: FailureLog::default(),
         };
         let mut tasks = JoinSet::new();
         tasks.spawn(keeper.run());
@@ -377,6 +385,11 @@ impl Backend for McpBackend {
 
     fn error_output(&self) -> String {
         self.connector.options().error_lines.text()
+    }
+
+    fn installation(&self) -> Option<Installation> {
+        let options = self.connector.options();
+        options.launcher.as_ref()?.installation(&options.error_lines)
     }
 
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Outcome, ToolError>> {

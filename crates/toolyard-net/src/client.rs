@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 use std::error::Error;
+use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Request, Response, Uri, header};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
@@ -14,12 +15,17 @@ use hyper_util::client::legacy::Client as HyperClient;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::client::WebPkiServerVerifier;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, ConfigBuilder, RootCertStore, WantsVerifier};
 use tokio::runtime;
+use toolyard_core::CauseCode;
+use tower_service::Service;
 
 use crate::egress::{EgressPolicy, NonPublicHost, PolicyResolver, is_policy_refusal};
-use crate::failure::connection_reason;
-use crate::tls_verifier::CertificateVerifier;
+use crate::failure::{connection_cause, connection_reason};
+use crate::proxy::{ProxyConnector, ProxySettings};
+use crate::tls_verifier::{AnyCertificate, CertificateVerifier};
 
 /// Maximum idle time of a connection. Shorter than common limits of servers (Node.js: 5 s), so that few requests meet
 /// a closed connection; these are sent again, as the server has not read them.
@@ -41,9 +47,10 @@ pub struct HttpClient {
     connector: PolicyConnector,
     policy: EgressPolicy,
     tls: Arc<ClientConfig>,
+    proxies: Arc<ProxySettings>,
 }
 
-type PolicyConnector = HttpsConnector<HttpConnector<PolicyResolver>>;
+type PolicyConnector = HttpsConnector<ProxyConnector>;
 
 type ConnectionPool = HyperClient<PolicyConnector, Full<Bytes>>;
 
@@ -71,16 +78,61 @@ impl RequestError {
             Self::Broken(cause) => connection_reason(&**cause).unwrap_or("connection broken"),
         }
     }
+
+    /// Returns the kind of the failure.
+    #[must_use]
+    pub fn code(&self) -> CauseCode {
+        let known = match self {
+            Self::Connect(cause) | Self::Broken(cause) => connection_cause(&**cause).map(|(code, _)| code),
+            Self::NotPublic => None,
+        };
+        known.unwrap_or(match self {
+            Self::Connect(_) | Self::NotPublic => CauseCode::Unreachable,
+            Self::Broken(_) => CauseCode::ConnectionBroken,
+        })
+    }
 }
 
 impl HttpClient {
-    /// A client that verifies server certificates with the system's trusted roots.
+    /// A client that verifies server certificates with the system's trusted roots, or those of `SSL_CERT_FILE` and
+    /// `SSL_CERT_DIR`.
     ///
     /// # Errors
     /// Errors if the system has no root certificates, or if they cannot be read.
     pub fn with_system_roots() -> std::io::Result<Self> {
-        let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        Self::with_roots(system_roots())
+    }
+
+    /// A client that also trusts the authorities in a file, in PEM.
+    ///
+    /// # Errors
+    /// Errors if the file cannot be read, or has no certificate.
+    pub fn with_authorities(file: &Path) -> std::io::Result<Self> {
+        let mut roots = system_roots();
+        let certificates = CertificateDer::pem_file_iter(file).map_err(std::io::Error::other)?;
+        let certificates: Vec<_> = certificates.collect::<Result<_, _>>().map_err(std::io::Error::other)?;
+        if roots.add_parsable_certificates(certificates).0 == 0 {
+            return Err(std::io::Error::other("the file has no certificate of an authority"));
+        }
+        Self::with_roots(roots)
+    }
+
+    /// A client that accepts any certificate.
+    ///
+    /// # Errors
+    /// Errors if the defaults of the TLS library are unusable.
+    pub fn without_verification() -> std::io::Result<Self> {
+        let tls = tls()?.dangerous().with_custom_certificate_verifier(Arc::new(AnyCertificate::default()));
+        Ok(Self::new(tls.with_no_client_auth()))
+    }
+
+    /// The same client with other proxies and pools of its own.
+    #[must_use]
+    pub fn with_proxies(&self, proxies: ProxySettings) -> Self {
+        Self::with_policy(self.tls.clone(), self.policy, PolicyResolver::system(self.policy), proxies)
+    }
+
+    fn with_roots(roots: RootCertStore) -> std::io::Result<Self> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
         let verifier = CertificateVerifier(verifier.map_err(std::io::Error::other)?);
@@ -98,13 +150,14 @@ impl HttpClient {
     }
 
     /// A client with the same roots and pools of its own, which connects to public addresses only. For requests with
-    /// a host that a caller can influence.
+    /// a host that a caller can influence. It uses no proxy, which would resolve the name again.
     #[must_use]
     pub fn public_only(&self) -> Self {
         Self::with_policy(
             self.tls.clone(),
             EgressPolicy::Public,
             PolicyResolver::system(EgressPolicy::Public),
+            ProxySettings::none(),
         )
     }
 
@@ -113,16 +166,23 @@ impl HttpClient {
             Arc::new(tls),
             EgressPolicy::Anywhere,
             PolicyResolver::system(EgressPolicy::Anywhere),
+            ProxySettings::from_environment(),
         )
     }
 
     #[cfg(test)]
     pub(crate) fn with_resolver(resolver: PolicyResolver) -> Self {
         let tls = tls().unwrap().with_root_certificates(RootCertStore::empty()).with_no_client_auth();
-        Self::with_policy(Arc::new(tls), EgressPolicy::Anywhere, resolver)
+        Self::with_policy(Arc::new(tls), EgressPolicy::Anywhere, resolver, ProxySettings::none())
     }
 
-    fn with_policy(tls: Arc<ClientConfig>, policy: EgressPolicy, resolver: PolicyResolver) -> Self {
+    fn with_policy(
+        tls: Arc<ClientConfig>,
+        policy: EgressPolicy,
+        resolver: PolicyResolver,
+        proxies: ProxySettings,
+    ) -> Self {
+        let proxies = Arc::new(proxies);
         let mut http = HttpConnector::new_with_resolver(resolver);
         http.enforce_http(false);
         // Otherwise a small request waits for the acknowledgement of the one before: 40 ms.
@@ -134,15 +194,19 @@ impl HttpClient {
             .with_tls_config((*tls).clone())
             .https_or_http()
             .enable_http1()
-            .wrap_connector(http);
-        Self { pools: Arc::default(), connector, policy, tls }
+            .wrap_connector(ProxyConnector { direct: http, proxies: proxies.clone() });
+        Self { pools: Arc::default(), connector, policy, tls, proxies }
     }
 
     /// Sends a request through the pool of the current runtime, and waits for the head of the response.
     ///
     /// # Errors
     /// Errors if there is no response. An error status is a response.
-    pub async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, RequestError> {
+    pub async fn send(&self, mut request: Request<Full<Bytes>>) -> Result<Response<Incoming>, RequestError> {
+        if let Some(credentials) = self.proxies.request_credentials(request.uri()) {
+            let credentials = credentials.clone();
+            request.headers_mut().insert(header::PROXY_AUTHORIZATION, credentials);
+        }
         self.policy.check(request.uri()).map_err(|NonPublicHost| RequestError::NotPublic)?;
         let runtime = runtime::Handle::current().id();
         let pools = || self.pools.read().unwrap_or_else(PoisonError::into_inner);
@@ -158,6 +222,16 @@ impl HttpClient {
         })
     }
 
+    /// Opens a connection to the host of a URL, with a TLS handshake for `https`, and closes it.
+    ///
+    /// # Errors
+    /// If the connection cannot be opened.
+    pub async fn check_connection(&self, url: Uri) -> Result<(), RequestError> {
+        self.policy.check(&url).map_err(|NonPublicHost| RequestError::NotPublic)?;
+        let connection = self.connector.clone().call(url).await;
+        connection.map(drop).map_err(RequestError::Connect)
+    }
+
     /// Adds the pool of a runtime.
     fn add_pool(&self, runtime: runtime::Id) -> ConnectionPool {
         let mut builder = HyperClient::builder(TokioExecutor::new());
@@ -168,6 +242,12 @@ impl HttpClient {
         let mut pools = self.pools.write().unwrap_or_else(PoisonError::into_inner);
         pools.entry(runtime).or_insert(pool).clone()
     }
+}
+
+fn system_roots() -> RootCertStore {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    roots
 }
 
 fn tls() -> std::io::Result<ConfigBuilder<ClientConfig, WantsVerifier>> {

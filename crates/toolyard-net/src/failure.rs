@@ -1,19 +1,27 @@
-//! Reasons of failed connections, for callers. They name no address, host or certificate.
+//! Causes of failed connections, for callers. They name no address, host or certificate.
 
 use std::error::Error;
 use std::io::{self, ErrorKind};
 
 use rustls::{AlertDescription, CertificateError};
+use toolyard_core::CauseCode;
 
 use crate::egress::ResolveError;
+use crate::proxy::ProxyError;
 use crate::tls_verifier::SelfSigned;
 
 /// Returns the reason of a failed connection, if it is among the causes of the error.
 #[must_use]
 pub fn connection_reason(error: &(dyn Error + 'static)) -> Option<&'static str> {
+    connection_cause(error).map(|(_, reason)| reason)
+}
+
+/// Returns the kind and the reason of a failed connection, if it is among the causes of the error.
+#[must_use]
+pub fn connection_cause(error: &(dyn Error + 'static)) -> Option<ConnectionCause> {
     let mut cause = Some(error);
     while let Some(error) = cause {
-        if let Some(reason) = reason_of(error) {
+        if let Some(reason) = cause_of(error) {
             return Some(reason);
         }
         cause = error.source();
@@ -21,20 +29,26 @@ pub fn connection_reason(error: &(dyn Error + 'static)) -> Option<&'static str> 
     None
 }
 
-fn reason_of(error: &(dyn Error + 'static)) -> Option<&'static str> {
+/// The kind of a failed connection and its reason.
+pub type ConnectionCause = (CauseCode, &'static str);
+
+fn cause_of(error: &(dyn Error + 'static)) -> Option<ConnectionCause> {
     if let Some(ResolveError::NameLookup(error)) = error.downcast_ref() {
-        return Some(lookup_reason(error));
+        return Some((CauseCode::Dns, lookup_reason(error)));
+    }
+    if let Some(error) = error.downcast_ref::<ProxyError>() {
+        return Some((CauseCode::Proxy, proxy_reason(error)));
     }
     if let Some(error) = error.downcast_ref::<rustls::Error>() {
-        return Some(tls_reason(error));
+        return Some(tls_cause(error));
     }
     if let Some(error) = error.downcast_ref::<hyper::Error>() {
-        return http_reason(error);
+        return http_cause(error);
     }
     let error: &io::Error = error.downcast_ref()?;
     // The wrapped error is not among the causes: `source` skips it.
-    let wrapped = error.get_ref().and_then(|wrapped| connection_reason(wrapped));
-    wrapped.or_else(|| io_reason(error.kind()))
+    let wrapped = error.get_ref().and_then(|wrapped| connection_cause(wrapped));
+    wrapped.or_else(|| io_cause(error.kind()))
 }
 
 /// Returns the reason of a failed lookup. Only the text of the system's error tells them apart.
@@ -45,33 +59,46 @@ fn lookup_reason(error: &io::Error) -> &'static str {
     }
 }
 
-fn http_reason(error: &hyper::Error) -> Option<&'static str> {
+fn proxy_reason(error: &ProxyError) -> &'static str {
+    match error {
+        ProxyError::Unreachable(_) => "the proxy cannot be reached",
+        ProxyError::Refused(407) => "the proxy wants credentials",
+        ProxyError::Refused(_) => "the proxy refuses the connection",
+        ProxyError::NotHttp => "the proxy does not speak HTTP",
+        ProxyError::Broken(_) => "the connection to the proxy broke",
+    }
+}
+
+fn http_cause(error: &hyper::Error) -> Option<ConnectionCause> {
     if error.is_incomplete_message() {
-        Some("connection closed")
+        Some((CauseCode::ConnectionBroken, "connection closed"))
     } else if error.is_parse() {
-        Some("the response is not HTTP")
+        Some((CauseCode::Protocol, "the response is not HTTP"))
     } else {
         None
     }
 }
 
-const fn io_reason(kind: ErrorKind) -> Option<&'static str> {
-    match kind {
-        ErrorKind::ConnectionRefused => Some("connection refused"),
-        ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted => Some("connection reset"),
+const fn io_cause(kind: ErrorKind) -> Option<ConnectionCause> {
+    use CauseCode::{ConnectionBroken, ConnectionRefused, Timeout, Unreachable};
+    Some(match kind {
+        ErrorKind::ConnectionRefused => (ConnectionRefused, "connection refused"),
+        ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted => (ConnectionBroken, "connection reset"),
         ErrorKind::BrokenPipe | ErrorKind::UnexpectedEof | ErrorKind::NotConnected => {
-            Some("connection closed")
+            (ConnectionBroken, "connection closed")
         }
-        ErrorKind::TimedOut => Some("connecting timed out"),
-        ErrorKind::HostUnreachable => Some("host unreachable"),
-        ErrorKind::NetworkUnreachable | ErrorKind::NetworkDown => Some("network unreachable"),
-        _ => None,
-    }
+        ErrorKind::TimedOut => (Timeout, "connecting timed out"),
+        ErrorKind::HostUnreachable => (Unreachable, "host unreachable"),
+        ErrorKind::NetworkUnreachable | ErrorKind::NetworkDown => (Unreachable, "network unreachable"),
+        _ => return None,
+    })
 }
 
-fn tls_reason(error: &rustls::Error) -> &'static str {
-    match error {
-        rustls::Error::InvalidCertificate(error) => certificate_reason(error),
+fn tls_cause(error: &rustls::Error) -> ConnectionCause {
+    let reason = match error {
+        rustls::Error::InvalidCertificate(error) => {
+            return (CauseCode::Certificate, certificate_reason(error));
+        }
         rustls::Error::InvalidMessage(_) => "TLS: the server does not speak TLS",
         rustls::Error::PeerIncompatible(_)
         | rustls::Error::AlertReceived(AlertDescription::ProtocolVersion) => {
@@ -79,7 +106,8 @@ fn tls_reason(error: &rustls::Error) -> &'static str {
         }
         rustls::Error::AlertReceived(_) => "TLS: the server refused the handshake",
         _ => "TLS: the handshake failed",
-    }
+    };
+    (CauseCode::TlsHandshake, reason)
 }
 
 fn certificate_reason(error: &CertificateError) -> &'static str {

@@ -4,7 +4,8 @@
 //! - [`workers`]: the threads that serve them;
 //! - [`guard`]: refuses requests that a web page caused a browser to send;
 //! - [`client`]: requests to other servers;
-//! - [`auth`]: their credentials;
+//! - [`auth`], [`challenge`]: their credentials, and those that a server wants;
+//! - [`proxy`]: the proxies that they go through;
 //! - [`egress`]: the addresses that they may go to;
 //! - [`budget`]: the limit of the bytes of all messages in flight;
 //! - [`body`]: bodies, limited when read and not copied when written;
@@ -14,11 +15,13 @@
 pub mod auth;
 pub mod body;
 pub mod budget;
+pub mod challenge;
 pub mod client;
 pub mod egress;
 pub mod failure;
 pub mod guard;
 pub mod listener;
+pub mod proxy;
 pub mod sse;
 mod tls_verifier;
 pub mod trace;

@@ -59,8 +59,8 @@ pub struct ListenerLimits {
     /// Maximum number of connections from one address: an IPv4 address, or the first 64 bits of an IPv6 address. This
     /// machine and Unix sockets have no such limit.
     pub connections_per_address: usize,
-    /// Path of the health check, for which connections beyond `connections` are reserved.
-    pub health_path: Option<&'static str>,
+    /// Paths of the health checks, for which connections beyond `connections` are reserved.
+    pub health_paths: &'static [&'static str],
     /// Maximum size of the head of a request, in bytes.
     pub head_bytes: usize,
     /// Maximum time to send the head of a request, and before that the header of a proxy and the TLS handshake. Also
@@ -271,7 +271,7 @@ impl ConnectionService {
         let open = OpenRequest::begin(connection);
         let mut response = if let Err(fault) = framing.check(&request) {
             framing::bad_request(fault)
-        } else if self.health_only && self.limits.health_path != Some(request.uri().path()) {
+        } else if self.health_only && !self.limits.health_paths.contains(&request.uri().path()) {
             overloaded_response()
         } else {
             request.extensions_mut().insert(client);

@@ -74,6 +74,8 @@ pub struct ProgramSpec {
     pub args: Vec<OsString>,
     /// The working directory; by default that of the gateway.
     pub work_dir: Option<PathBuf>,
+    /// Names of further environment variables that are inherited, besides those that every program needs.
+    pub inherited: Vec<OsString>,
     /// Environment variables in addition to the inherited ones.
     pub env: Vec<(OsString, OsString)>,
     /// Maximum private memory of the program and of each of its descendants, in bytes: allocated memory, not shared or
@@ -143,6 +145,7 @@ fn command(executable: &OsStr, program: &ProgramSpec) -> Command {
     let mut command = Command::new(executable);
     command.env_clear();
     command.envs(INHERITED_VARIABLES.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+    command.envs(program.inherited.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
     command.envs(program.env.iter().map(|(name, value)| (name, value)));
     if let Some(folder) = &program.work_dir {
         command.current_dir(folder);

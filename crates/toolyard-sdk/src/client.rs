@@ -177,6 +177,7 @@ impl Client {
         let options = ClientOptions {
             dropped_notices: Arc::default(),
             error_lines: Default::default(),
+            launcher: None,
             name: env!("CARGO_PKG_NAME").to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             max_message_bytes: MESSAGE_BYTES,
@@ -198,7 +199,7 @@ impl Client {
         let connected = catalog.wait_for(|catalog| catalog.phase != BackendPhase::Connecting).await;
         match connected.as_deref().map(|catalog| &catalog.phase) {
             Ok(BackendPhase::Ready) => {}
-            Ok(BackendPhase::Unavailable { reason }) => return Err(ClientError::Connect(reason.clone())),
+            Ok(BackendPhase::Unavailable { reason }) => return Err(ClientError::Connect(reason.to_string())),
             Ok(BackendPhase::Connecting) | Err(_) => {
                 return Err(ClientError::Connect(
                     "the connection ended before it was established".to_owned(),

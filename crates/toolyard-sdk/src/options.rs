@@ -140,7 +140,7 @@ impl ServerOptions {
             connections: self.connections,
             // A proxy in front of the server uses all connections from one address.
             connections_per_address: self.connections,
-            health_path: None,
+            health_paths: &[],
             head_bytes: HEAD_BYTES,
             head_time: HEAD_TIME,
             write_time: WRITE_TIME,

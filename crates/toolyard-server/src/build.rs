@@ -11,6 +11,7 @@ mod names;
 mod openapi;
 mod unsupported;
 
+use std::collections::HashSet;
 use std::io;
 use std::sync::Arc;
 
@@ -20,10 +21,13 @@ use toolyard_core::layers::ResultChecks;
 use toolyard_core::registry::{CallLimits, HandlerEntry};
 use toolyard_core::{Backend, Json, LongWork, Object, RetrySchedule, SecretRedactor, Tool};
 use toolyard_manifest::{
-    self as manifest, HandlerKind, ProcessSettings, RetryPolicy, SecretString, ToolDefinition,
+    self as manifest, HandlerKind, OutboundSettings, ProcessSettings, ProxyChoice, RetryPolicy, SecretString,
+    ToolDefinition,
 };
+use toolyard_mcp::client::InstallQueues;
 use toolyard_net::budget::ByteBudget;
 use toolyard_net::client::HttpClient;
+use toolyard_net::proxy::ProxySettings;
 use toolyard_process::ProcessTable;
 
 use crate::hosting::CodeHosting;
@@ -42,6 +46,9 @@ pub struct HandlerBuilder {
     builtin_deps: Option<BuiltinDeps>,
     budget: ByteBudget,
     long_work: Option<LongWork>,
+    install_queues: InstallQueues,
+    /// Names of the handlers whose servers the same command has started before.
+    installed: HashSet<String>,
 }
 
 impl HandlerBuilder {
@@ -61,6 +68,8 @@ impl HandlerBuilder {
             builtin_deps: None,
             budget: ByteBudget::default(),
             long_work: None,
+            install_queues: InstallQueues::default(),
+            installed: HashSet::new(),
         })
     }
 
@@ -92,6 +101,32 @@ impl HandlerBuilder {
     #[must_use]
     pub fn with_builtin_deps(self, builtin_deps: BuiltinDeps) -> Self {
         Self { builtin_deps: Some(builtin_deps), ..self }
+    }
+
+    /// Sets the names of the handlers whose servers need no installation.
+    pub(crate) fn set_installed(&mut self, installed: HashSet<String>) {
+        self.installed = installed;
+    }
+
+    /// Returns the client for a handler with these settings.
+    ///
+    /// # Errors
+    /// The reason, if the certificate authorities cannot be read.
+    fn outbound_client(&self, outbound: &OutboundSettings) -> Result<HttpClient, String> {
+        let client = match (&outbound.authority, outbound.skips_verification) {
+            (_, true) => HttpClient::without_verification().map_err(|error| error.to_string())?,
+            (Some(file), false) => HttpClient::with_authorities(file)
+                .map_err(|error| format!("tlsCAPath: cannot read {}: {error}", file.display()))?,
+            (None, false) => self.client.clone(),
+        };
+        Ok(match &outbound.proxy {
+            None => client,
+            Some(ProxyChoice::Direct) => client.with_proxies(ProxySettings::none()),
+            // The manifest has checked the URL.
+            Some(ProxyChoice::Url(url)) => {
+                client.with_proxies(ProxySettings::all(url.expose()).unwrap_or_default())
+            }
+        })
     }
 
     /// Loads the system's root certificates if one of these handlers needs them, so that building cannot fail later.

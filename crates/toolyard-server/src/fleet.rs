@@ -9,11 +9,12 @@ mod error_output;
 mod handle;
 mod handler_records;
 mod handler_status;
+mod last_lists;
+mod provisional_names;
 mod report;
 mod start;
 mod trial;
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
@@ -38,7 +39,10 @@ pub use declared_handlers::DeclaredHandlers;
 pub use definitions::{AcceptError, DefinitionChange, ServedDefinition};
 use definitions::{CatalogReview, ToolDefinitions};
 pub(crate) use handle::{FleetHandle, UnstartedFleet};
+use handler_status::LiveHandler;
 pub use handler_status::{HandlerOrigin, HandlerStatus};
+use last_lists::{HeldLists, RecalledLists, with_last_tools};
+use provisional_names::ProvisionalNames;
 use trial::RunningTrials;
 pub use trial::{ServerTrial, TrialError, TriedServer};
 
@@ -68,6 +72,7 @@ pub struct HandlerFleet {
     trials: RunningTrials,
     /// Tasks that let the last calls of replaced or removed handlers finish.
     retiring: JoinSet<()>,
+    provisional: ProvisionalNames,
 }
 
 /// The outputs of the fleet.
@@ -82,6 +87,8 @@ pub struct FleetOutputs {
     pub definitions: watch::Sender<handler_records::HandlerRecords>,
     /// Records of the operators' acceptances, to store.
     pub acceptances: watch::Sender<handler_records::HandlerRecords>,
+    /// Records of the lists of servers, to store.
+    pub lists: watch::Sender<handler_records::HandlerRecords>,
     /// The audit trail, which records changes of tools.
     pub audit: Arc<AuditQueue>,
 }
@@ -90,6 +97,7 @@ pub struct FleetOutputs {
 pub(crate) struct RecalledState {
     pub(crate) names: NameRegistry,
     pub(crate) definitions: ToolDefinitions,
+    pub(crate) lists: RecalledLists,
 }
 
 /// A handler of the fleet.
@@ -100,8 +108,10 @@ struct FleetMember {
     /// The rebuilt handler, which takes over once it has answered or failed.
     successor: Option<ServingHandler>,
     /// The catalog before an edit, used until the new one is known, so that clients that know the tools learn that they
-    /// are unavailable.
+    /// are unavailable. At the start it is that of the last run.
     last_catalog: Arc<Catalog>,
+    /// The stored lists.
+    stored_lists: HeldLists,
 }
 
 /// A built handler and its catalog.
@@ -132,12 +142,20 @@ impl HandlerFleet {
     ) -> io::Result<Self> {
         builder.prepare(declared.running().map(|(handler, _)| handler))?;
         declared.warn_shadowed();
+        let RecalledState { names, definitions, mut lists } = recalled_state;
+        let known = declared.running().map(|(handler, _)| handler);
+        let known = known.filter(|handler| lists.contains_key(&handler_records::key(handler)));
+        builder.set_installed(known.map(|handler| handler.name.as_str().to_owned()).collect());
         let build = |(handler, origin): (&manifest::HandlerConfig, HandlerOrigin)| {
-            FleetMember::new(ServingHandler::new(builder.build(handler)), handler.clone(), origin)
+            let member =
+                FleetMember::new(ServingHandler::new(builder.build(handler)), handler.clone(), origin);
+            match lists.remove(&handler_records::key(handler)) {
+                Some(last) => member.with_last_lists(last, definitions.allows_last_lists(handler)),
+                None => member,
+            }
         };
         let members: Vec<_> = declared.running().map(build).collect();
         outputs.statuses.send_replace(members.iter().map(|member| member.status.clone()).collect());
-        let RecalledState { names, definitions } = recalled_state;
         let saved_changes = [names.changes(), definitions.changes(), definitions.acceptance_changes()];
         let (retiring, trials) = (JoinSet::new(), RunningTrials::default());
         Ok(Self {
@@ -151,12 +169,15 @@ impl HandlerFleet {
             members,
             trials,
             retiring,
+            provisional: ProvisionalNames::default(),
         })
     }
 
     /// Publishes registries and processes commands until all senders are dropped, then stops the handlers.
     pub async fn run(mut self, mut commands: mpsc::Receiver<FleetCommand>) {
-        let first_answers = self.members.iter_mut().map(|member| member.serving.until_answered());
+        // Members with the lists of the last run can be listed at once.
+        let unknown = self.members.iter_mut().filter(|member| member.last_catalog.tools.is_empty());
+        let first_answers = unknown.map(|member| member.serving.until_answered());
         if timeout(self.timeouts.first_list, join_all(first_answers)).await.is_err() {
             tracing::warn!("some handlers have not answered yet; the first list is published without them");
         }
@@ -196,7 +217,10 @@ impl HandlerFleet {
         let Self { outputs, definitions, members, .. } = self;
         let part = |member: &mut FleetMember| {
             let catalog = member.serving.catalog.borrow_and_update().clone();
-            let catalog = redacted(catalog, &member.serving.handler.secrets);
+            let latest = member.successor.as_ref().unwrap_or(&member.serving);
+            member.status.live = LiveHandler::of(&latest.handler);
+            let given = error_output::given_values(&member.status.declared);
+            let catalog = redacted(catalog, &member.serving.handler.secrets, &given);
             member.status.update(&catalog);
             let catalog = with_last_tools(catalog, &member.last_catalog);
             let declared = &member.status.declared;
@@ -207,6 +231,8 @@ impl HandlerFleet {
             (HandlerEntry { is_added, ..member.serving.handler.clone() }, catalog)
         };
         let parts: Vec<_> = members.iter_mut().map(part).collect();
+        let offers = parts.iter().map(|(handler, catalog)| (&handler.name, catalog));
+        self.provisional.settle(offers, &mut self.names);
         let FleetOutputs { registry, statuses, .. } = &self.outputs;
         // The status comes first, so that it already explains a change of the registry.
         statuses.send_replace(self.members.iter().map(|member| member.status.clone()).collect());
@@ -216,6 +242,7 @@ impl HandlerFleet {
 
     /// Publishes changed names and definitions for the store.
     fn publish_records(&mut self) {
+        self.publish_lists();
         let declared = || self.members.iter().map(|member| &*member.status.declared);
         let definitions = &self.definitions;
         let now = [self.names.changes(), definitions.changes(), definitions.acceptance_changes()];
@@ -229,6 +256,20 @@ impl HandlerFleet {
             self.outputs.acceptances.send_replace(definitions.acceptances(declared()));
         }
         self.saved_changes = now;
+    }
+
+    /// Publishes changed lists for the store.
+    fn publish_lists(&mut self) {
+        let mut has_changed = false;
+        for member in &mut self.members {
+            has_changed |= member.store_lists();
+        }
+        if has_changed {
+            let record = |member: &FleetMember| {
+                (handler_records::key(&member.status.declared), member.stored_lists.record.clone())
+            };
+            self.outputs.lists.send_replace(self.members.iter().map(record).collect());
+        }
     }
 
     fn accept(&mut self, accept: AcceptCommand) {
@@ -376,8 +417,9 @@ impl HandlerFleet {
 
 impl FleetMember {
     fn new(serving: ServingHandler, declared: manifest::HandlerConfig, origin: HandlerOrigin) -> Self {
-        let status = HandlerStatus::new(Arc::new(declared), origin);
-        Self { status, serving, successor: None, last_catalog: Arc::default() }
+        let status = HandlerStatus::new(Arc::new(declared), origin, LiveHandler::of(&serving.handler));
+        let (last_catalog, stored_lists) = (Arc::default(), HeldLists::default());
+        Self { status, serving, successor: None, last_catalog, stored_lists }
     }
 
     /// Applies new names and overrides to the same servers.
@@ -412,23 +454,15 @@ impl ServingHandler {
 }
 
 /// Redacts secrets in the reason of an unavailable handler, and shortens it.
-fn redacted(catalog: Arc<Catalog>, secrets: &SecretRedactor) -> Arc<Catalog> {
+fn redacted(catalog: Arc<Catalog>, secrets: &SecretRedactor, given: &[String]) -> Arc<Catalog> {
     let BackendPhase::Unavailable { reason } = &catalog.phase else { return catalog };
-    match secrets.brief(reason) {
-        Cow::Borrowed(_) => catalog,
-        Cow::Owned(reason) => {
-            Arc::new(Catalog { phase: BackendPhase::Unavailable { reason }, ..(*catalog).clone() })
+    let hidden = error_output::redacted_cause(reason.clone(), secrets, given);
+    match hidden == *reason {
+        true => catalog,
+        false => {
+            Arc::new(Catalog { phase: BackendPhase::Unavailable { reason: hidden }, ..(*catalog).clone() })
         }
     }
-}
-
-/// Returns the catalog, with the last tools if the current ones were never listed.
-fn with_last_tools(catalog: Arc<Catalog>, last_catalog: &Arc<Catalog>) -> Arc<Catalog> {
-    if catalog.phase == BackendPhase::Ready || !catalog.tools.is_empty() {
-        return catalog;
-    }
-    let (phase, tools) = (catalog.phase.clone(), last_catalog.tools.clone());
-    Arc::new(Catalog { phase, tools, ..Catalog::default() })
 }
 
 /// True if an edit changes only names, prices and descriptions of tools, and not the server.

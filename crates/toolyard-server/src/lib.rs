@@ -32,6 +32,7 @@ mod file_watcher;
 pub mod fleet;
 pub mod frontends;
 mod gateway;
+mod health;
 pub mod hosting;
 pub mod keys;
 pub mod lifecycle;

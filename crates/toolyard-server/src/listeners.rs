@@ -14,7 +14,7 @@ use toolyard_net::workers::WorkerPool;
 
 use crate::context::GatewayContext;
 use crate::file_watcher::FileWatcher;
-use crate::routes::HEALTH;
+use crate::health::HEALTH_PATHS;
 use crate::shutdown::Subsystem;
 use crate::start::StartError;
 use crate::status::LastEdit;
@@ -135,7 +135,7 @@ fn limits(process: &ProcessSettings) -> ListenerLimits {
     ListenerLimits {
         connections: connections(process),
         connections_per_address: process.limits.connections_per_address,
-        health_path: Some(HEALTH),
+        health_paths: &HEALTH_PATHS,
         head_bytes: process.limits.header_bytes,
         head_time: process.timeouts.request_head,
         write_time: process.timeouts.response_write,

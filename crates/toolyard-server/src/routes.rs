@@ -8,7 +8,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use http::{StatusCode, header};
+use http::header;
 use tokio::task::spawn_blocking;
 use toolyard_manifest::{ListenAddress, ProcessSettings};
 use toolyard_net::guard::BrowserGuard;
@@ -16,6 +16,7 @@ use toolyard_net::guard::BrowserGuard;
 use crate::context::GatewayContext;
 use crate::frontends::rest::{self, ProblemDetails};
 use crate::frontends::{self, FrontendDeps};
+use crate::health;
 use crate::keys::{AuthLayer, AuthenticatedCaller};
 use crate::start::StartError;
 use crate::telemetry::GatewayTelemetry;
@@ -31,13 +32,10 @@ pub enum GatewayStage {
     Draining,
 }
 
-/// Path of the health check, which needs no key and has its own connection limit.
-pub const HEALTH: &str = "/health";
-
 /// Content type of the Prometheus text format.
 const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Returns every route. All routes except `/health` and the OpenAPI document are authenticated if keys are required.
+/// Returns every route. All routes except the health checks and the OpenAPI document are authenticated if keys are required.
 ///
 /// # Errors
 /// If a frontend lacks something of this system.
@@ -53,9 +51,7 @@ pub(crate) fn all(
         .merge(metrics)
         .fallback(rest::not_found)
         .layer(AuthLayer::new(keys.clone(), guard.clone()));
-    let stage = context.stage.subscribe();
-    let health = get(move || std::future::ready(health(*stage.borrow(), keys.is_loaded())));
-    Ok(Router::new().route(HEALTH, health).merge(rest::public_routes(guard)).merge(authenticated))
+    Ok(health::routes(context, keys).merge(rest::public_routes(guard)).merge(authenticated))
 }
 
 /// Returns the allowed hosts and origins of requests. Other gateways of a cluster use the configured cluster address as
@@ -92,17 +88,4 @@ fn host_of(address: IpAddr) -> String {
         IpAddr::V4(address) => address.to_string(),
         IpAddr::V6(address) => format!("[{address}]"),
     }
-}
-
-/// Answers the health check of load balancers. Unavailable handlers do not count, because the gateway serves the
-/// others. Until the keys are loaded the gateway is unhealthy, because it admits no request.
-fn health(stage: GatewayStage, is_loaded: bool) -> Response {
-    let (status, body) = match stage {
-        GatewayStage::Starting => (StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"starting"}"#),
-        GatewayStage::Serving if !is_loaded => (StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"no store"}"#),
-        GatewayStage::Serving => (StatusCode::OK, r#"{"status":"ok"}"#),
-        GatewayStage::Draining => (StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"draining"}"#),
-    };
-    let headers = [(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-store")];
-    (status, headers, Body::from(body)).into_response()
 }

@@ -9,9 +9,10 @@ use std::time::SystemTime;
 use serde::Serialize;
 use tokio::sync::watch;
 use toolyard_agent::search::{EmbeddingReport, ToolEmbeddings};
+use toolyard_core::backend::Installation;
 use toolyard_core::registry::{EntryKind, NoticeReason, PublishNotice, RegistryEntry};
 use toolyard_core::timestamp::iso_8601;
-use toolyard_core::{BackendPhase, Gateway, Registry};
+use toolyard_core::{BackendPhase, FailureCause, Gateway, Registry};
 use toolyard_process::{ProcessInfo, ProcessTable};
 
 use crate::dropped_notices::dropped_notices;
@@ -123,6 +124,8 @@ struct HandlerStatusReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     protocol: Option<Arc<str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    installation: Option<InstallationReport>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     last_error: Option<LastError>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     processes: Vec<ProcessStatus>,
@@ -183,7 +186,35 @@ pub struct ToolChangeReport {
 #[derive(Debug, Serialize)]
 struct LastError {
     time: String,
+    code: &'static str,
     message: String,
+    /// The last lines that the program of the server has written to its standard error.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    output: Vec<String>,
+}
+
+impl LastError {
+    fn new(cause: FailureCause, time: SystemTime) -> Self {
+        let FailureCause { code, message, output } = cause;
+        Self { time: iso_8601(time), code: code.row().wire, message, output }
+    }
+}
+
+/// The installation of a server's program.
+#[derive(Debug, Serialize)]
+struct InstallationReport {
+    launcher: Arc<str>,
+    /// True while it waits for other installations.
+    waiting: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<String>,
+}
+
+impl From<Installation> for InstallationReport {
+    fn from(installation: Installation) -> Self {
+        let Installation { launcher, is_waiting, line } = installation;
+        Self { launcher, waiting: is_waiting, line }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -279,7 +310,11 @@ impl StatusReporter {
             false => Arc::default(),
         };
         handler_reports
-            .map(|standing| HandlerStatus { changes: changes(standing), ..standing.clone() })
+            .map(|standing| {
+                let mut visible = standing.clone();
+                visible.changes = changes(standing);
+                visible
+            })
             .collect()
     }
 
@@ -371,7 +406,9 @@ impl ToolStatus {
         let (status, error) = match &standing.phase {
             BackendPhase::Ready => (ToolAvailability::Available, None),
             BackendPhase::Connecting => (ToolAvailability::Unknown, None),
-            BackendPhase::Unavailable { reason } => (ToolAvailability::Unavailable, Some(reason.clone())),
+            BackendPhase::Unavailable { reason } => {
+                (ToolAvailability::Unavailable, Some(reason.message.clone()))
+            }
         };
         let (handler_name, name) = (entry.handler.name.clone(), entry.name.clone());
         Self { handler_name, name, status, endpoint: endpoint.clone(), error }
@@ -411,7 +448,7 @@ impl LeftOutReport {
 
 impl HandlerStatusReport {
     fn new(standing: &HandlerStatus, endpoint: Arc<str>) -> Self {
-        let last_error = standing.last_error.as_ref();
+        let installation = standing.installation();
         Self {
             name: standing.declared.name.as_str().to_owned(),
             registry: standing.declared.registry.clone(),
@@ -422,6 +459,7 @@ impl HandlerStatusReport {
             r#type: standing.declared.kind.name(),
             endpoint,
             phase: match standing.phase {
+                BackendPhase::Connecting if installation.is_some() => "Installing",
                 BackendPhase::Connecting => "Pending",
                 BackendPhase::Ready => "Ready",
                 BackendPhase::Unavailable { .. } => "Unavailable",
@@ -429,8 +467,8 @@ impl HandlerStatusReport {
             since: iso_8601(standing.since),
             tools: 0,
             protocol: standing.protocol.clone(),
-            last_error: last_error
-                .map(|(message, time)| LastError { time: iso_8601(*time), message: message.clone() }),
+            installation: installation.map(InstallationReport::from),
+            last_error: standing.last_failure().map(|(cause, time)| LastError::new(cause, time)),
             processes: Vec::new(),
             changes: standing.changes.iter().map(ToolChangeReport::from).collect(),
             unchecked: Vec::new(),

@@ -3,9 +3,10 @@
 use std::process::ExitCode;
 
 use anyhow::{anyhow, bail};
-use toolyard_core::{Backend, Call, CallOutput, Catalog, Json, Outcome};
+use toolyard_core::{Backend, Call, CallOutput, Catalog, ErrorCode, Json, Outcome, ToolError};
 use toolyard_manifest::nearest_name;
 
+use crate::handler_health::{note_failure, note_unready};
 use crate::output::{OutputFormat, print_untrusted, with_wait_notice};
 use crate::remote::RemoteGateway;
 use crate::tool_arguments::ToolArguments;
@@ -39,6 +40,7 @@ const MAX_SUGGESTIONS: usize = 3;
 pub(crate) async fn run(args: CallArgs, format: OutputFormat) -> anyhow::Result<ExitCode> {
     let (server, catalog) = args.remote.connect().await?;
     let Some(tool) = catalog.tools.iter().find(|tool| *tool.name == *args.name) else {
+        note_unready(&args.remote).await;
         bail!(unknown_tool(&args.name, &catalog));
     };
     let schema = tool.input_schema().map(Json::to_value).unwrap_or_default();
@@ -49,7 +51,12 @@ pub(crate) async fn run(args: CallArgs, format: OutputFormat) -> anyhow::Result<
         Ok(Outcome::NeedsInput(_) | Outcome::Task(_)) => {
             bail!("the tool requires input or runs as a task, which `toolyard call` does not support")
         }
-        Err(error) => Err(anyhow!(error)),
+        Err(error) => {
+            if is_about_server(&error) {
+                note_failure(&args.remote, &args.name).await;
+            }
+            Err(anyhow!(error))
+        }
     }
 }
 
@@ -69,6 +76,14 @@ fn unknown_tool(name: &str, catalog: &Catalog) -> String {
         true => format!("unknown tool {name:?}; `toolyard tools` lists the tools"),
         false => format!("unknown tool {name:?}; did you mean {}?", meant.join(" or ")),
     }
+}
+
+/// True if a call may have failed because of the state of its server.
+fn is_about_server(error: &ToolError) -> bool {
+    let data = || error.peer()?.to_object().ok()?.get("data")?.to_object().ok();
+    let code = data().and_then(|data| data.get_str("code").map(|code| code.into_owned()));
+    let codes = [ErrorCode::Unavailable, ErrorCode::Timeout, ErrorCode::ExecutionFailed];
+    code.is_some_and(|code| codes.iter().any(|known| known.row().wire == code))
 }
 
 fn print_result(output: &CallOutput, format: OutputFormat) -> ExitCode {

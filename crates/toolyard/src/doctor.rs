@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use serde::Deserialize;
 
+use crate::handler_health::{HandlerFailure, InstallationState};
 use crate::output::{self, OutputFormat, count, print};
 use crate::remote::RemoteGateway;
 
@@ -79,6 +80,7 @@ struct HandlerReport {
     since: String,
     tools: usize,
     protocol: Option<String>,
+    installation: Option<InstallationState>,
     last_error: Option<HandlerFailure>,
     #[serde(default)]
     processes: Vec<ProcessReport>,
@@ -140,12 +142,6 @@ impl ChangedTool {
 /// Returns the first twelve hexadecimal digits of a digest with its algorithm.
 fn short_digest(digest: &str) -> &str {
     digest.get(..digest.len().min("sha256:".len() + 12)).unwrap_or(digest)
-}
-
-#[derive(Deserialize)]
-struct HandlerFailure {
-    time: String,
-    message: String,
 }
 
 #[derive(Deserialize)]
@@ -348,7 +344,7 @@ impl HandlerReport {
     fn line(&self, width: usize) -> String {
         let word = match &*self.phase {
             "Ready" => "ok",
-            "Pending" => "wait",
+            "Pending" | "Installing" => "wait",
             _ => "DOWN",
         };
         let Self { name, r#type, endpoint, tools, since, .. } = self;
@@ -359,19 +355,26 @@ impl HandlerReport {
         ));
         let line = line + &self.changed_tools() + &self.unchecked_tools();
         let line = line + &self.left_out_items() + &self.argument_names();
+        line + &self.health()
+    }
+
+    /// Formats the installation and the last failure, with its remedy while the handler is down.
+    fn health(&self) -> String {
+        let installation = self.installation.iter().map(InstallationState::text);
+        let mut lines: Vec<_> = installation.collect();
         match &self.last_error {
             Some(error) if self.is_down() => {
-                line + &format!("\n        {}", output::escape_line(&error.message))
+                lines.extend(error.lines());
+                lines.extend(error.remedy().map(|remedy| format!("remedy: {remedy}")));
             }
             Some(error) => {
-                line + &format!(
-                    "\n        was down at {}: {}",
-                    error.time,
-                    output::escape_line(&error.message)
-                )
+                let mut failure = error.lines();
+                lines.extend(failure.next().map(|first| format!("failed at {}: {first}", error.time)));
+                lines.extend(failure);
             }
-            None => line,
+            None => {}
         }
+        lines.iter().map(|line| format!("\n        {line}")).collect()
     }
 }
 
@@ -401,6 +404,38 @@ mod tests {
           ok    files  12 tools, mcp, stdio://files, since today
                 1 tool with renamed arguments: models refuse their own names
                 2 tools with argument names that models refuse; set `renameArguments: true` in the handler
+        ");
+    }
+
+    #[test]
+    fn failures_are_shown_with_output_and_remedy() {
+        let failure = json!({"time": "today", "code": "process_exited", "message": "process exited with status 1",
+            "output": ["node:internal/modules", "Error: Cannot find module '/x'"]});
+        let handler = |phase: &str, installation: serde_json::Value, failure: &serde_json::Value| {
+            let handler = json!({
+                "name": "files", "type": "mcp", "endpoint": "stdio://npx", "phase": phase, "since": "today", "tools": 0,
+                "protocol": null, "lastError": failure, "installation": installation,
+            });
+            serde_json::from_value::<HandlerReport>(handler).unwrap().line(5)
+        };
+        let installation = json!({"launcher": "npx", "waiting": false, "line": "added 3 packages"});
+        let lines = [
+            handler("Unavailable", json!(null), &failure),
+            handler("Ready", json!(null), &failure),
+            handler("Installing", installation, &json!(null)),
+        ];
+        assert_snapshot!(lines.join("\n"), @r"
+          DOWN  files  0 tools, mcp, stdio://npx, since today
+                process exited with status 1
+                | node:internal/modules
+                | Error: Cannot find module '/x'
+                remedy: run its command in a terminal and read its output
+          ok    files  0 tools, mcp, stdio://npx, since today
+                failed at today: process exited with status 1
+                | node:internal/modules
+                | Error: Cannot find module '/x'
+          wait  files  0 tools, mcp, stdio://npx, since today
+                npx installs it | added 3 packages
         ");
     }
 

@@ -16,6 +16,7 @@ mod doctor;
 mod duration;
 mod function;
 mod gateway;
+mod handler_health;
 mod import;
 mod init;
 mod key;

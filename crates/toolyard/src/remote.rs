@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http::{Method, Request, StatusCode, Uri, header};
 use http_body_util::Full;
 use tokio::time::timeout;
-use toolyard_core::{Backend, BackendPhase, Catalog, SecretRedactor};
+use toolyard_core::{Backend, BackendPhase, Catalog, CauseCode, SecretRedactor};
 use toolyard_manifest::{FormatError, ProcessSettings};
 use toolyard_mcp::client::{
     ClientOptions, DedicatedOptions, EraPreference, HttpEndpoint, McpBackend, ServerEndpoint, UpstreamRetry,
@@ -194,6 +194,7 @@ impl RemoteGateway {
         let options = ClientOptions {
             dropped_notices: Arc::default(),
             error_lines: Default::default(),
+            launcher: None,
             name: "toolyard".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             max_message_bytes: limits.response_bytes,
@@ -219,7 +220,7 @@ impl RemoteGateway {
         let connected = catalog.wait_for(|catalog| catalog.phase != BackendPhase::Connecting);
         let catalog = with_wait_notice(self, connected).await?.clone();
         match &catalog.phase {
-            BackendPhase::Unavailable { reason } if reason.contains("HTTP status 401") => {
+            BackendPhase::Unavailable { reason } if reason.code == CauseCode::Unauthorized => {
                 Err(self.unauthenticated().await)
             }
             BackendPhase::Unavailable { reason } => bail!("cannot connect to {self}: {reason}"),

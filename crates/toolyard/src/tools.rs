@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use toolyard_core::{Catalog, Json, Tool};
 
+use crate::handler_health::note_unready;
 use crate::output::{self, OutputFormat, print};
 use crate::remote::RemoteGateway;
 
@@ -24,6 +25,7 @@ pub(crate) async fn run(args: ToolsArgs, format: OutputFormat) -> anyhow::Result
         OutputFormat::Text => catalog.tools.iter().map(|tool| tool_line(tool)).collect::<Vec<_>>().join("\n"),
         OutputFormat::Json => definitions_json(&catalog),
     });
+    note_unready(&args.remote).await;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -174,7 +174,7 @@ fn registry_of(own: Arc<dyn Backend>) -> Registry {
         "Calls on.",
         json!({"type": "object", "properties": {"tool_name": {}, "server_name": {}}}),
     )];
-    let away = BackendPhase::Unavailable { reason: "it is gone".to_owned() };
+    let away = BackendPhase::Unavailable { reason: "it is gone".into() };
     let mut weather = handler("weather", CallEchoBackend::new(BackendPhase::Ready, &weather));
     weather.description = Some("Forecasts for all cities.".into());
     let closed = json!({"type": "object", "additionalProperties": false, "properties": {"server_name": {}}});

@@ -53,6 +53,15 @@ impl RequestTarget {
         Self { pieces }
     }
 
+    /// Returns a URL on the host of all requests; `None` if arguments decide the host.
+    pub(crate) fn origin(&self) -> Option<Uri> {
+        let TemplatePiece::Literal(first) = self.pieces.first()? else { return None };
+        let authority = first.find("://").map(|colon| colon + "://".len())?;
+        let end = first[authority..].find(['/', '?', '#']).map(|end| authority + end);
+        let end = end.or((self.pieces.len() == 1).then_some(first.len()));
+        first[..end?].parse().ok().filter(|_| !self.has_variable_host())
+    }
+
     /// True if arguments decide the host.
     #[must_use]
     pub fn has_variable_host(&self) -> bool {

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
-use toolyard_core::{BackendPhase, Catalog, Tool};
+use toolyard_core::{BackendPhase, Catalog, CauseCode, FailureCause, Tool};
 use toolyard_openapi::{DescriptionError, DescriptionSources, ServiceDescription};
 
 use super::source::{DescriptionFetcher, DescriptionReadError};
 use super::{LoadedService, ServiceAccess};
+use crate::health::ServiceHealth;
 
 /// First and longest pause after a failure. Each failure doubles the pause.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(30));
@@ -29,7 +30,7 @@ pub(super) struct DescriptionKeeper {
     pub(super) access: Arc<ServiceAccess>,
     /// Servers of the first description.
     pub(super) origins: Option<BTreeSet<String>>,
-    pub(super) catalog: watch::Sender<Arc<Catalog>>,
+    pub(super) health: ServiceHealth,
     pub(super) service: watch::Sender<Arc<LoadedService>>,
     /// Requests a refresh.
     pub(super) refresh: Arc<Notify>,
@@ -52,6 +53,21 @@ enum RefreshError {
         "it names a new server, {0}, to which no credentials are sent: restart the handler, or set `baseURL`"
     )]
     ServerChanged(String),
+}
+
+impl RefreshError {
+    fn cause(&self) -> FailureCause {
+        let code = match self {
+            Self::UnreadableDescription(DescriptionReadError::Request(_, error)) => error.code(),
+            Self::UnreadableDescription(DescriptionReadError::Status(_, status)) => {
+                CauseCode::of_status(status.as_u16())
+            }
+            Self::UnreadableDescription(DescriptionReadError::Credentials(_)) => CauseCode::Credentials,
+            Self::ReadTimeout => CauseCode::Timeout,
+            _ => CauseCode::Description,
+        };
+        FailureCause::new(code, self.to_string())
+    }
 }
 
 impl DescriptionKeeper {
@@ -86,13 +102,7 @@ impl DescriptionKeeper {
             error => RefreshError::UnreadableDescription(error),
         })?;
         let Some(sources) = read else {
-            self.catalog.send_if_modified(|catalog| {
-                let was_not_ready = catalog.phase != BackendPhase::Ready;
-                if was_not_ready {
-                    *catalog = Arc::new(Catalog { phase: BackendPhase::Ready, ..Catalog::clone(catalog) });
-                }
-                was_not_ready
-            });
+            self.health.publish(|_| {});
             return Ok(());
         };
         let description = convert(sources, self.read_options.clone())
@@ -163,13 +173,10 @@ impl DescriptionKeeper {
         // Publish the operations first: every listed tool can be called.
         let service = LoadedService::new(description.operations, description.schemes);
         self.service.send_replace(Arc::new(service));
-        self.catalog.send_replace(Arc::new(Catalog {
-            phase: BackendPhase::Ready,
-            protocol,
-            service_url,
-            tools,
-            ..Catalog::default()
-        }));
+        self.health.publish(|catalog| {
+            let phase = catalog.phase.clone();
+            *catalog = Catalog { phase, protocol, service_url, tools, ..Catalog::default() };
+        });
     }
 
     /// Logs a failure. Tools of an earlier description stay available.
@@ -177,9 +184,8 @@ impl DescriptionKeeper {
         tracing::warn!(handler = %self.name, "{failure}");
         let has_tools = !self.service.borrow().operations.is_empty();
         if !has_tools {
-            let phase = BackendPhase::Unavailable { reason: failure.to_string() };
-            self.catalog
-                .send_modify(|catalog| *catalog = Arc::new(Catalog { phase, ..Catalog::clone(catalog) }));
+            let phase = BackendPhase::Unavailable { reason: failure.cause() };
+            self.health.publish(|catalog| catalog.phase = phase);
         }
     }
 }

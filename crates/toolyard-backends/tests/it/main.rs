@@ -32,6 +32,8 @@ fn response(head: &str, body: &str) -> String {
 fn options(url: &str) -> HttpToolOptions {
     let definition = Json::parse(r#"{"name":"t","inputSchema":{"type":"object"}}"#).unwrap();
     HttpToolOptions {
+        name: "http".into(),
+        probe: None,
         tool: Tool::from_definition(&definition).unwrap(),
         plan: HttpRequestPlan::new(http::Method::POST, RequestTarget::template(url)),
         auth: None,

@@ -30,6 +30,7 @@ fn document(headers: &str, text: &str) -> Answer {
 
 fn options(source: DescriptionLocation) -> OpenApiOptions {
     OpenApiOptions {
+        probe: None,
         name: "pets".into(),
         source,
         base_url: None,
@@ -72,7 +73,7 @@ async fn tools(backend: &OpenApiBackend) -> String {
     let mut catalog = backend.catalog();
     let catalog = catalog.wait_for(|catalog| catalog.phase != BackendPhase::Connecting).await.unwrap();
     match &catalog.phase {
-        BackendPhase::Unavailable { reason } => reason.clone(),
+        BackendPhase::Unavailable { reason } => reason.to_string(),
         _ => catalog.tools.iter().map(|tool| &*tool.name).collect::<Vec<_>>().join(" "),
     }
 }

@@ -78,6 +78,11 @@ impl NameTable {
         });
     }
 
+    /// Returns `true` if a handler has names.
+    pub(super) fn has_names(&self, handler: &str) -> bool {
+        self.given.get(handler).is_some_and(|given| !given.is_empty())
+    }
+
     /// Releases all names of a handler.
     pub(super) fn forget(&mut self, handler: &str) {
         self.retain(handler, |_, _| false);

@@ -67,14 +67,16 @@ impl RegistryBuilder {
         if let Some(disclosure) = &handler.disclosure {
             self.registry.discloses = Some((handler.name.clone(), disclosure.clone()));
         }
-        let listed = catalog.phase == BackendPhase::Ready;
-        if listed && catalog.hints.iter().any(Option::is_some) {
+        let is_ready = catalog.phase == BackendPhase::Ready;
+        // A server that has not answered yet may have the lists of its last run.
+        let listed = is_ready || catalog.phase == BackendPhase::Connecting;
+        if is_ready && catalog.hints.iter().any(Option::is_some) {
             self.registry.hints.push((handler.name.clone(), catalog.hints));
         }
         for tool in &catalog.tools {
             self.add_tool(handler, tool, listed, naming);
         }
-        if listed {
+        if is_ready {
             self.remark_missing(handler, catalog);
             for kind in EntryKind::ALL {
                 for item in &catalog.left_out[kind as usize] {

@@ -152,7 +152,7 @@ impl FolderWatcher {
                 let why = format!("{path}: {why}");
                 let reason = format!("the function cannot be read: {why}");
                 self.standings.send_replace(FunctionStatus {
-                    phase: BackendPhase::Unavailable { reason },
+                    phase: BackendPhase::Unavailable { reason: reason.into() },
                     price: None,
                 });
                 self.now.send_replace(Some(Err(why)));

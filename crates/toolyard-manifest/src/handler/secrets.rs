@@ -4,7 +4,10 @@ use http::HeaderName;
 use serde_json::Value;
 use toolyard_core::SecretRedactor;
 
-use super::{ArgumentOverride, CredentialSource, HandlerConfig, RequestAuth, SecretString, ToolOverride};
+use super::{
+    ArgumentOverride, CredentialSource, HandlerConfig, RequestAuth, SecretString, ToolOverride,
+    kinds::{HandlerKind, McpTransport},
+};
 use crate::formats::EndpointUrl;
 
 impl HandlerConfig {
@@ -32,6 +35,20 @@ impl HandlerConfig {
         self.kind.add_secrets(&mut texts);
         self.overrides.iter().for_each(|(_, change)| texts.pinned_values(change));
         texts.0
+    }
+
+    /// Returns texts that tell its server from others, secrets included. They are for digests only.
+    #[must_use]
+    pub fn identity(&self) -> Vec<String> {
+        let mut texts = vec![format!("{:?}", self.kind), self.kind.endpoint()];
+        if let HandlerKind::Mcp(mcp) = &self.kind
+            && let McpTransport::Stdio { args, env, .. } = &mcp.transport
+        {
+            texts.extend(args.iter().map(str::to_owned));
+            texts.extend(env.iter().flat_map(|(name, value)| [name.to_owned(), value.to_owned()]));
+        }
+        texts.extend(self.secrets());
+        texts
     }
 
     /// The target of its calls, for display: a URL without its query and without reference values in its path, or
@@ -111,7 +128,7 @@ impl SecretCollector {
     }
 
     /// Adds the secret parts of a URL from a reference: password, path and query.
-    fn url(&mut self, text: &str) {
+    pub(super) fn url(&mut self, text: &str) {
         let Some((_, behind)) = text.split_once("://") else { return };
         let (authority, rest) = authority_and_rest(behind);
         let user = authority.rsplit_once('@').and_then(|(user, _)| user.split_once(':'));

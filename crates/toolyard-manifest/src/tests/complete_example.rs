@@ -98,6 +98,12 @@ fn complete_example_is_valid() {
                     retry_on_network_error: true,
                     respect_retry_after: true,
                 },
+                probe: None,
+                outbound: OutboundSettings {
+                    proxy: None,
+                    authority: None,
+                    skips_verification: false,
+                },
             },
         ),
     )

@@ -77,6 +77,7 @@ fn registry_in_yaml() {
                     env: CommandEnv[
                         "LOG_LEVEL",
                     ],
+                    first_start: None,
                 },
                 lane: None,
                 era: None,

@@ -120,6 +120,12 @@ fn handler_with_every_field() {
             retry_on_network_error: false,
             respect_retry_after: false,
         },
+        probe: None,
+        outbound: OutboundSettings {
+            proxy: None,
+            authority: None,
+            skips_verification: false,
+        },
     }
     "#);
 }

@@ -18,7 +18,7 @@ fn transports() {
       expected one of stdio, sse, streamable-http
       hint: did you mean `streamable-http`?
     tools.yaml:10:7: spec.handlers[0].mcpConfig.endpiont: unknown field
-      expected one of transport, endpoint, headers, authType, authToken, authSecretRef, command, args, workDir, env, lane, era, toolFilter, retryPolicy
+      expected one of transport, endpoint, headers, authType, authToken, authSecretRef, command, args, workDir, env, firstStart, proxy, tlsCAPath, tlsInsecureSkipVerify, lane, era, toolFilter, retryPolicy
       hint: did you mean `endpoint`?
     ");
     assert_snapshot!(problems(&mcp("transport: stdio\nendpoint: http://localhost/mcp")), @"
@@ -85,6 +85,11 @@ retryPolicy: {maxAttempts: 3, initialBackoff: 1s, backoffMultiplier: '1.5', maxB
                         ),
                     },
                 ),
+                outbound: OutboundSettings {
+                    proxy: None,
+                    authority: None,
+                    skips_verification: false,
+                },
             },
         ),
         lane: None,
@@ -409,6 +414,6 @@ fn probes() {
     ");
     assert_snapshot!(problems(&handler("probe: {}")), @"
     tools.yaml:9:5: spec.handlers[0].probe: `probe` does not belong here
-      hint: it belongs to `spec` and applies to all handlers
+      hint: it belongs to `spec` and applies to all MCP servers; services have one in `httpConfig` and `openAPIConfig`
     ");
 }

@@ -169,6 +169,12 @@ credentials:
             retry_on_network_error: true,
             respect_retry_after: true,
         },
+        probe: None,
+        outbound: OutboundSettings {
+            proxy: None,
+            authority: None,
+            skips_verification: false,
+        },
     }
     "#);
 }
@@ -209,6 +215,12 @@ fn location_of_the_description() {
             ],
             retry_on_network_error: true,
             respect_retry_after: true,
+        },
+        probe: None,
+        outbound: OutboundSettings {
+            proxy: None,
+            authority: None,
+            skips_verification: false,
         },
     }
     "#);
@@ -357,7 +369,7 @@ fn mistakes() {
     ");
     assert_snapshot!(problems(&openapi("specUrl: https://a.example\noperationFilter: []\nheaders: {Host: a}\nauthType: digest\nauthToken: x")), @"
     tools.yaml:9:7: spec.handlers[0].openAPIConfig.specUrl: unknown field
-      expected one of spec, specURL, baseURL, operationFilter, filter, headers, authType, authToken, authSecretRef, credentials, serverVariables, refresh
+      expected one of spec, specURL, baseURL, operationFilter, filter, headers, authType, authToken, authSecretRef, credentials, serverVariables, refresh, probe, proxy, tlsCAPath, tlsInsecureSkipVerify
       hint: did you mean `specURL`?
     tools.yaml:10:24: spec.handlers[0].openAPIConfig.operationFilter: this list is empty
       expected at least one item

@@ -212,10 +212,10 @@ fn unknown_fields() {
     ");
     assert_snapshot!(problems(&mcp("transport: stdio\ncomand: x\nworkdir: /app")), @"
     tools.yaml:10:7: spec.handlers[0].mcpConfig.comand: unknown field
-      expected one of transport, command, args, workDir, env, lane, era, toolFilter, retryPolicy
+      expected one of transport, command, args, workDir, env, firstStart, lane, era, toolFilter, retryPolicy
       hint: did you mean `command`?
     tools.yaml:11:7: spec.handlers[0].mcpConfig.workdir: unknown field
-      expected one of transport, command, args, workDir, env, lane, era, toolFilter, retryPolicy
+      expected one of transport, command, args, workDir, env, firstStart, lane, era, toolFilter, retryPolicy
       hint: did you mean `workDir`?
     ");
     assert_snapshot!(problems(&mcp("transport: stdio\ncommand: x\n\"odd key\": 1")), @r#"

@@ -19,14 +19,20 @@ use http::{HeaderMap, StatusCode};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use toolyard_core::registry::EntryKind;
-use toolyard_core::{Client, Json, NoClient, Object, timed_out_after};
+use toolyard_core::{
+    CauseCode, Client, FailureCause, Json, NoClient, Object, SecretRedactor, timed_out_after,
+};
+use toolyard_net::client::RequestError;
 
 use capabilities::ServerCapabilities;
+use state::DownReason;
 
 use super::catalog::followed_resources::FollowedResources;
 use super::catalog::list_invalidation::{ListInvalidation, ListSet};
 use super::server_requests::ServerRequestRouter;
-use super::transport::{ClientTransport, ConnectionSignals, OutgoingRequest, TransportError, UpstreamResult};
+use super::transport::{
+    ClientTransport, ConnectionSignals, OutgoingRequest, ProcessEnded, TransportError, UpstreamResult,
+};
 use super::{ClientOptions, convert};
 use crate::wire::headers::{self, HeaderParam};
 use crate::wire::{ProtocolEra, ProtocolRevision, RequestId, RpcError, message, method};
@@ -78,6 +84,53 @@ impl ConnectError {
         }
     }
 
+    /// Returns the cause for operators.
+    pub(super) fn cause(&self, secrets: &SecretRedactor) -> FailureCause {
+        let process_end = match self {
+            Self::Transport(error) => error.process_end(),
+            _ => None,
+        };
+        let cause = match process_end {
+            Some(end) => FailureCause::new(self.code(), end.to_string()).with_output(&end.output),
+            None => FailureCause::new(self.code(), self.chain()),
+        };
+        cause.hiding(secrets)
+    }
+
+    /// Returns the kind of the failure.
+    fn code(&self) -> CauseCode {
+        match self {
+            Self::Transport(error) => error.code(),
+            Self::Spawn(error) => match spawn_error_kind(error) {
+                Some(ErrorKind::NotFound) => CauseCode::ProgramNotFound,
+                _ => CauseCode::ProgramNotStarted,
+            },
+            Self::Timeout(_) => CauseCode::Timeout,
+            Self::Refused { .. }
+            | Self::UnsupportedVersion(_)
+            | Self::Malformed(_)
+            | Self::WrongTransport(_)
+            | Self::InvalidEndpoint
+            | Self::NoServerFound(_)
+            | Self::NotModern
+            | Self::NoSession => CauseCode::Protocol,
+        }
+    }
+
+    /// Returns the error and its causes. A request that has failed names its reason only.
+    fn chain(&self) -> String {
+        let mut chain = self.to_string();
+        let mut cause = self.source();
+        while let Some(error) = cause {
+            if let Some(request) = error.downcast_ref::<RequestError>() {
+                return format!("{chain}: {}", request.reason());
+            }
+            chain = format!("{chain}: {error}");
+            cause = error.source();
+        }
+        chain
+    }
+
     /// True if the server may be found at another URL or with another transport (2025-03-26, basic/transports,
     /// backwards compatibility).
     fn allows_next_route(&self) -> bool {
@@ -98,6 +151,7 @@ impl ConnectError {
             Self::Transport(TransportError::Status(status)) => {
                 status.is_client_error() && !convert::is_transient(*status)
             }
+            Self::Transport(TransportError::Unauthorized(_)) => true,
             Self::Transport(TransportError::Malformed(_)) => true,
             // A process may die of the unknown request.
             Self::Transport(TransportError::Broken(_) | TransportError::Interrupted(_)) => !is_remote,
@@ -107,10 +161,15 @@ impl ConnectError {
     }
 }
 
+/// Returns the kind of the system's error among the causes.
+fn spawn_error_kind(error: &(dyn Error + 'static)) -> Option<ErrorKind> {
+    let causes = std::iter::successors(Some(error), |&error| error.source());
+    causes.filter_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind).next()
+}
+
 /// Returns the reason why a program was not started.
 fn spawn_reason(error: &(dyn Error + 'static)) -> &'static str {
-    let causes = std::iter::successors(Some(error), |&error| error.source());
-    match causes.filter_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind).next() {
+    match spawn_error_kind(error) {
         Some(ErrorKind::NotFound) => "program not found",
         Some(ErrorKind::PermissionDenied) => "program not executable",
         _ => "program not started",
@@ -224,13 +283,17 @@ impl UpstreamConnection {
         &self.signals.followed_resources
     }
 
-    /// Returns the reason of the end of the connection, for callers.
-    pub(super) fn end_reason(&self) -> Cow<'static, str> {
-        match &self.transport {
-            ClientTransport::Stdio(stdio) => stdio.ended().map(ToString::to_string),
+    /// Returns the reason of the end of the connection, for callers, and its cause, for operators.
+    pub(super) fn end_reason(&self) -> DownReason {
+        let end = match &self.transport {
+            ClientTransport::Stdio(stdio) => stdio.ended(),
             _ => None,
-        }
-        .map_or("connection lost".into(), Cow::Owned)
+        };
+        let reason = end.map_or("connection lost".to_owned(), ToString::to_string);
+        let code = end.map_or(CauseCode::ConnectionBroken, ProcessEnded::code);
+        let cause = FailureCause::new(code, format!("the connection is lost repeatedly: {reason}"));
+        let cause = cause.with_output(end.map_or("", |end| &end.output)).hiding(&self.options.secrets);
+        DownReason { cause: cause.into(), reason: reason.into() }
     }
 
     /// Waits until the connection is lost.

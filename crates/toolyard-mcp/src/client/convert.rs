@@ -189,7 +189,9 @@ impl From<TransportError> for ToolError {
             TransportError::Status(status) if status.is_server_error() || is_transient(status) => {
                 (ErrorCode::Unavailable, "The server failed to answer")
             }
-            TransportError::Status(_) => (ErrorCode::ExecutionFailed, "The server refused the request"),
+            TransportError::Status(_) | TransportError::Unauthorized(_) => {
+                (ErrorCode::ExecutionFailed, "The server refused the request")
+            }
             TransportError::Malformed(_) => (ErrorCode::ExecutionFailed, "The server's answer is malformed"),
             TransportError::TooLarge(_) => (ErrorCode::ExecutionFailed, "The server's answer is too large"),
             TransportError::NoMemory(_) => (

@@ -23,11 +23,12 @@ use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use tokio::sync::Notify;
 use tokio::time::Instant;
-use toolyard_core::{Client, ClientNotification, Json, NotificationBody, Object, ToolError};
+use toolyard_core::{CauseCode, Client, ClientNotification, Json, NotificationBody, Object, ToolError};
 use toolyard_net::auth::CredentialsError;
 use toolyard_net::budget::{BudgetExhausted, ByteBudget};
+use toolyard_net::challenge::AuthChallenge;
 use toolyard_net::client::RequestError;
-use toolyard_net::failure::connection_reason;
+use toolyard_net::failure::{connection_cause, connection_reason};
 
 use function::FunctionTransport;
 use sse::SseTransport;
@@ -61,6 +62,9 @@ pub(super) enum TransportError {
     Credentials(CredentialsError),
     #[error("the server answered with HTTP status {0}")]
     Status(StatusCode),
+    /// HTTP status 401.
+    #[error("{}", .0.problem())]
+    Unauthorized(AuthChallenge),
     #[error("the server's response is not an MCP message: {0}")]
     Malformed(String),
     #[error("the server's response is larger than {0} bytes")]
@@ -75,21 +79,74 @@ pub(super) enum TransportError {
 
 /// The process of a server has ended, or has closed its output.
 #[derive(Debug, Clone, thiserror::Error)]
-#[error("{0}")]
-pub(super) struct ProcessEnded(Cow<'static, str>);
+#[error("{reason}")]
+pub(super) struct ProcessEnded {
+    code: CauseCode,
+    reason: Cow<'static, str>,
+    /// The last lines of its error output, which may contain secrets.
+    pub(super) output: String,
+}
 
 impl ProcessEnded {
     /// Describes the end by the status of the process, if it is known.
     pub(super) fn new(status: Option<ExitStatus>) -> Self {
-        Self(match status.map(|status| (status.code(), status.signal())) {
-            Some((Some(code), _)) => format!("process exited with status {code}").into(),
-            Some((None, Some(signal))) => format!("process ended by signal {signal}").into(),
-            Some((None, None)) | None => "process closed its output".into(),
-        })
+        let (code, reason) = match status.map(|status| (status.code(), status.signal())) {
+            Some((Some(code), _)) => {
+                (CauseCode::ProcessExited, format!("process exited with status {code}").into())
+            }
+            Some((None, Some(signal))) => {
+                (CauseCode::ProcessKilled, format!("process ended by signal {signal}").into())
+            }
+            Some((None, None)) | None => (CauseCode::ConnectionBroken, "process closed its output".into()),
+        };
+        Self { code, reason, output: String::new() }
+    }
+
+    /// Returns the kind of the failure.
+    pub(super) const fn code(&self) -> CauseCode {
+        self.code
+    }
+
+    /// Adds the last lines of its error output.
+    pub(super) fn with_output(self, output: String) -> Self {
+        Self { output, ..self }
     }
 }
 
 impl TransportError {
+    /// Returns the HTTP status of the response, if it is one of failure.
+    pub(super) const fn status(&self) -> Option<StatusCode> {
+        match self {
+            Self::Status(status) => Some(*status),
+            Self::Unauthorized(_) => Some(StatusCode::UNAUTHORIZED),
+            _ => None,
+        }
+    }
+
+    /// Returns the kind of the failure.
+    pub(super) fn code(&self) -> CauseCode {
+        match self {
+            Self::Unreachable(cause) => cause_code(&**cause, CauseCode::Unreachable),
+            Self::Broken(cause) | Self::Interrupted(cause) => {
+                cause_code(&**cause, CauseCode::ConnectionBroken)
+            }
+            Self::SessionExpired | Self::SessionLost => CauseCode::ConnectionBroken,
+            Self::Credentials(_) => CauseCode::Credentials,
+            Self::Status(status) => CauseCode::of_status(status.as_u16()),
+            Self::Unauthorized(_) => CauseCode::Unauthorized,
+            Self::Malformed(_) | Self::TooLarge(_) => CauseCode::Protocol,
+            Self::NoMemory(_) | Self::Function(_) => CauseCode::Other,
+        }
+    }
+
+    /// Returns the end of the process among the causes.
+    pub(super) fn process_end(&self) -> Option<&ProcessEnded> {
+        match self {
+            Self::Unreachable(cause) | Self::Broken(cause) | Self::Interrupted(cause) => cause.downcast_ref(),
+            _ => None,
+        }
+    }
+
     /// Returns the reason for callers, which names no address, host or path.
     pub(super) fn reason(&self) -> Cow<'static, str> {
         match self {
@@ -99,6 +156,7 @@ impl TransportError {
             Self::SessionExpired | Self::SessionLost => "session ended by the server".into(),
             Self::Credentials(_) => "credentials cannot be read".into(),
             Self::Status(status) => format!("HTTP status {}", status.as_u16()).into(),
+            Self::Unauthorized(_) => "HTTP status 401".into(),
             Self::Malformed(_) => "the answer is not an MCP message".into(),
             Self::TooLarge(limit) => format!("answer larger than {limit} bytes").into(),
             Self::NoMemory(_) => "no memory left for the answer".into(),
@@ -109,7 +167,7 @@ impl TransportError {
 
 /// Returns the reason in the causes of a failure, else `unknown`.
 fn cause_reason(cause: &(dyn Error + 'static), unknown: &'static str) -> Cow<'static, str> {
-    if let Some(ProcessEnded(reason)) = cause.downcast_ref() {
+    if let Some(ProcessEnded { reason, .. }) = cause.downcast_ref() {
         return reason.clone();
     }
     if let Some(error) = cause.downcast_ref::<RequestError>() {
@@ -119,6 +177,20 @@ fn cause_reason(cause: &(dyn Error + 'static), unknown: &'static str) -> Cow<'st
         return error.reason();
     }
     connection_reason(cause).unwrap_or(unknown).into()
+}
+
+/// Returns the kind of a failure by its causes, else `unknown`.
+fn cause_code(cause: &(dyn Error + 'static), unknown: CauseCode) -> CauseCode {
+    if let Some(ProcessEnded { code, .. }) = cause.downcast_ref() {
+        return *code;
+    }
+    if let Some(error) = cause.downcast_ref::<RequestError>() {
+        return error.code();
+    }
+    if let Some(error) = cause.downcast_ref::<TransportError>() {
+        return error.code();
+    }
+    connection_cause(cause).map_or(unknown, |(code, _)| code)
 }
 
 impl From<RequestError> for TransportError {

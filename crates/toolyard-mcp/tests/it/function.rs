@@ -72,6 +72,7 @@ impl Function {
         let options = ClientOptions {
             dropped_notices: Arc::default(),
             error_lines: Default::default(),
+            launcher: None,
             name: "gateway".into(),
             version: "1".into(),
             max_message_bytes: 100_000,

@@ -212,7 +212,7 @@ async fn failed_initialize_is_retried_on_new_version() {
         let backend = function.serve();
         let catalog = until(&backend, |catalog| catalog.phase != BackendPhase::Connecting).await;
         let BackendPhase::Unavailable { reason } = &catalog.phase else { panic!("{catalog:?}") };
-        assert!(reason.starts_with(expect), "{reason}");
+        assert!(reason.message.starts_with(expect), "{reason}");
         let refused = call(&backend, "echo", json!({})).await.unwrap_err();
         assert_eq!(refused.code(), ErrorCode::Unavailable);
         // By now the next attempt would come only after a long pause.
@@ -313,7 +313,7 @@ async fn new_version_without_lists_keeps_calls_working() {
     });
     let catalog = until(&backend, |catalog| catalog.phase != BackendPhase::Ready).await;
     let reason = "all workers are busy".to_owned();
-    assert_eq!(catalog.phase, BackendPhase::Unavailable { reason });
+    assert_eq!(catalog.phase, BackendPhase::Unavailable { reason: reason.into() });
     assert_eq!(names(&catalog), ["echo"]);
     assert_eq!(call(&backend, "echo", json!({"text": "a"})).await.unwrap(), r#""a""#);
     function.replace(tool_function(&["other"]));

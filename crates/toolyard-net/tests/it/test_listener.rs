@@ -24,7 +24,7 @@ pub(crate) const LONG: Duration = Duration::from_secs(60);
 pub(crate) const LIMITS: ListenerLimits = ListenerLimits {
     connections: 100,
     connections_per_address: 100,
-    health_path: Some("/health"),
+    health_paths: &["/health"],
     head_bytes: 8192,
     head_time: LONG,
     write_time: LONG,

@@ -4,15 +4,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use toolyard_backends::delivery::{RequestDelivery, ResendPolicy};
+use toolyard_backends::health::ServiceProbe;
 use toolyard_backends::http::mapping::JmesPathMapping;
 use toolyard_backends::http::request::HttpRequestPlan;
 use toolyard_backends::http::response::ResponseConversion;
 use toolyard_backends::http::target::RequestTarget;
 use toolyard_backends::http::{HttpBackend, HttpToolOptions};
 use toolyard_core::{Backend, Json, Object, SecretRedactor};
-use toolyard_manifest::{self as manifest, HandlerConfig, HttpHandler, HttpRetry, HttpUrl, SecretString};
+use toolyard_manifest::{
+    self as manifest, HandlerConfig, HttpHandler, HttpRetry, HttpUrl, SecretString, ServiceProbeSettings,
+};
 
-use super::{HandlerBuilder, auth, explicit_tool, headers};
+use super::{HandlerBuilder, UnsupportedBackend, auth, explicit_tool, headers};
 
 /// Response size limit of the specification, in bytes. The process may have a lower one.
 const RESPONSE_BYTES: usize = 10 << 20;
@@ -26,8 +29,14 @@ impl HandlerBuilder {
     ) -> Arc<dyn Backend> {
         let delivery = self.http_delivery(&http.retry, handler.timeout);
         let tool = explicit_tool(&http.tool);
+        let client = match self.outbound_client(&http.outbound) {
+            Ok(client) => client,
+            Err(reason) => return Arc::new(UnsupportedBackend::because(reason, Some(tool))),
+        };
         let form = tool.output_form();
         let options = HttpToolOptions {
+            name: handler.name.as_str().into(),
+            probe: http.probe.as_ref().map(service_probe),
             tool,
             plan: plan(http, delivery.response_bytes),
             auth: http.auth.as_ref().map(|auth| auth::auth(auth, &self.process, secrets)),
@@ -38,7 +47,7 @@ impl HandlerBuilder {
             },
             delivery,
         };
-        let backend = HttpBackend::new(options, &self.client);
+        let backend = HttpBackend::new(options, &client);
         Arc::new(backend.with_long_work(self.long_work.clone()))
     }
 
@@ -53,6 +62,11 @@ impl HandlerBuilder {
         let response_bytes = self.process.limits.response_bytes.min(RESPONSE_BYTES);
         RequestDelivery { attempt_time, policy, response_bytes, budget: self.budget.clone() }
     }
+}
+
+/// Converts the regular checks of a service.
+pub(super) fn service_probe(probe: &ServiceProbeSettings) -> ServiceProbe {
+    ServiceProbe { interval: probe.interval, timeout: probe.timeout, path: probe.path.clone() }
 }
 
 fn plan(handler: &HttpHandler, mapped_bytes: usize) -> HttpRequestPlan {

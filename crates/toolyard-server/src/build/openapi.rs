@@ -10,7 +10,8 @@ use toolyard_core::{Backend, SecretRedactor};
 use toolyard_manifest::{CredentialSource, HandlerConfig, OpenApiHandler, OpenApiSpec, SchemeCredential};
 use toolyard_openapi::OperationSelector;
 
-use super::{HandlerBuilder, auth, headers};
+use super::http::service_probe;
+use super::{HandlerBuilder, UnsupportedBackend, auth, headers};
 
 impl HandlerBuilder {
     pub(super) fn openapi(
@@ -20,9 +21,14 @@ impl HandlerBuilder {
         secrets: &SecretRedactor,
     ) -> Arc<dyn Backend> {
         let process = &self.process;
+        let client = match self.outbound_client(&openapi.outbound) {
+            Ok(client) => client,
+            Err(reason) => return Arc::new(UnsupportedBackend::because(reason, None)),
+        };
         let filter = openapi.filter.clone();
         let variables = openapi.server_variables.iter();
         let options = OpenApiOptions {
+            probe: openapi.probe.as_ref().map(service_probe),
             name: handler.name.as_str().into(),
             source: source(&openapi.spec),
             base_url: openapi.base_url.as_ref().map(|url| url.uri().to_string()),
@@ -46,7 +52,7 @@ impl HandlerBuilder {
             read_time: process.timeouts.connect,
             document_bytes: process.limits.response_bytes,
         };
-        Arc::new(OpenApiBackend::start(options, &self.client))
+        Arc::new(OpenApiBackend::start(options, &client))
     }
 
     fn credentials(

@@ -18,9 +18,13 @@ pub(super) struct UnsupportedBackend {
 impl UnsupportedBackend {
     /// Creates the backend of a handler of this type, with its tool if the manifest defines one.
     pub(super) fn new(handler_type: &str, tool: Option<Tool>) -> Self {
-        let reason = format!("handlers of type `{handler_type}` are not supported yet");
+        Self::because(format!("handlers of type `{handler_type}` are not supported yet"), tool)
+    }
+
+    /// Creates the backend of a handler that cannot be built, for this reason.
+    pub(super) fn because(reason: String, tool: Option<Tool>) -> Self {
         let catalog = Catalog {
-            phase: BackendPhase::Unavailable { reason: reason.clone() },
+            phase: BackendPhase::Unavailable { reason: reason.clone().into() },
             tools: tool.into_iter().map(Arc::new).collect(),
             ..Catalog::default()
         };

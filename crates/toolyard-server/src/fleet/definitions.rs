@@ -191,6 +191,14 @@ impl ToolDefinitions {
         accepted
     }
 
+    /// Returns `true` if the lists of the last run may be served: those of a handler that holds its definitions only if
+    /// there are accepted ones to compare with.
+    pub(super) fn allows_last_lists(&self, handler: &manifest::HandlerConfig) -> bool {
+        let has_accepted =
+            || self.handlers.get(&key(handler)).is_some_and(|definitions| !definitions.accepted.is_empty());
+        handler.pin == DefinitionPin::Warn || has_accepted()
+    }
+
     /// Removes all handlers but these.
     pub(super) fn retain<'a>(&mut self, handlers: impl Iterator<Item = &'a manifest::HandlerConfig>) {
         let keys: HashSet<_> = handlers.map(key).collect();

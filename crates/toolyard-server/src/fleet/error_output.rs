@@ -1,9 +1,7 @@
 //! The error output of a server that did not come up, as the caller that adds the server reads it.
 
-use std::borrow::Cow;
-
-use toolyard_core::SecretRedactor;
 use toolyard_core::secrets::REDACTED;
+use toolyard_core::{FailureCause, SecretRedactor};
 use toolyard_manifest::{HandlerConfig, HandlerKind, McpTransport};
 
 /// Maximum length of a line in characters.
@@ -29,8 +27,7 @@ pub(super) fn shown(lines: &str, secrets: &SecretRedactor, given: &[String]) -> 
     // In the whole text first, because a value may have several lines.
     let of_values = SecretRedactor::new(given.iter().cloned());
     let hidden = secrets.hide(lines);
-    let hidden = of_values.hide(&hidden);
-    let hidden = given.iter().fold(hidden, |text, value| Cow::Owned(without_word(&text, value)));
+    let hidden = without_values(&of_values.hide(&hidden), given);
     let line = |line: &str| {
         let plain = |c: char| if c.is_control() { ' ' } else { c };
         let line: String = line.chars().map(plain).collect();
@@ -45,6 +42,22 @@ pub(super) fn shown(lines: &str, secrets: &SecretRedactor, given: &[String]) -> 
         true => String::new(),
         false => format!(". The last lines of its error output:\n{}", lines.join("\n")),
     }
+}
+
+/// Redacts secrets in a cause, and shortens its message. In the output of a program, `given` values are hidden as well.
+pub(super) fn redacted_cause(
+    cause: FailureCause,
+    secrets: &SecretRedactor,
+    given: &[String],
+) -> FailureCause {
+    let mut hidden = cause.hiding(secrets);
+    hidden.output.iter_mut().for_each(|line| *line = without_values(line, given));
+    hidden
+}
+
+/// Replaces the given values, where they stand by themselves.
+fn without_values(text: &str, given: &[String]) -> String {
+    given.iter().fold(text.to_owned(), |text, value| without_word(&text, value))
 }
 
 /// Replaces a value that stands by itself. A short value, such as `7`, may be a part of many words.

@@ -25,6 +25,9 @@ const NAMES: KeySpace = KeySpace("names");
 /// Space of the definitions.
 const DEFINITIONS: KeySpace = KeySpace("definitions");
 
+/// Space of the lists of servers.
+const LISTS: KeySpace = KeySpace("server-lists");
+
 /// Space of the definitions that operators have accepted.
 pub(super) const ACCEPTANCES: KeySpace = KeySpace("accepted-definitions");
 
@@ -119,6 +122,14 @@ impl HandlerRecordStore {
             }
         }
         Some(record_store)
+    }
+
+    /// Reads the records of the lists of these handlers.
+    pub(super) async fn recall_last_lists(
+        store: Arc<dyn Store>,
+        handlers: &[manifest::HandlerConfig],
+    ) -> (Self, Option<HashMap<String, Bytes>>) {
+        Self::open(store, LISTS, "the lists of servers", handlers).await
     }
 
     /// Opens the records of these handlers. Returns `None` for records that cannot be read.

@@ -49,20 +49,22 @@ impl UnstartedFleet {
         let (acceptances, acceptances_now) = watch::channel(HandlerRecords::new());
         let Self { commands, received_commands, registry, statuses } = self;
         let audit = context.audit.clone();
-        let outputs = FleetOutputs { registry, statuses, names, definitions, acceptances, audit };
+        let (lists, lists_now) = watch::channel(HandlerRecords::new());
+        let outputs = FleetOutputs { registry, statuses, names, definitions, acceptances, lists, audit };
         let timeouts = &context.process.timeouts;
         let fleet_timeouts = FleetTimeouts { first_list: timeouts.first_list, drain: timeouts.drain };
         let added = builtin_deps.added.recall().await;
         let declared = DeclaredHandlers { manifest: handlers.to_vec(), added };
         let running: Vec<_> = declared.running().map(|(handler, _)| handler.clone()).collect();
         let store = &context.store;
-        let ((name_store, names), (definition_store, mut definitions)) = tokio::join!(
+        let ((name_store, names), (definition_store, mut definitions), (list_store, lists)) = tokio::join!(
             HandlerRecordStore::recall(store.clone(), &running),
             HandlerRecordStore::recall_definitions(store.clone(), &running),
+            HandlerRecordStore::recall_lists(store.clone(), &running),
         );
         let acceptance_store =
             HandlerRecordStore::recall_acceptances(store.clone(), &running, &mut definitions).await;
-        let recalled_state = RecalledState { names, definitions };
+        let recalled_state = RecalledState { names, definitions, lists };
         let started = HandlerFleet::start(builder, declared, recalled_state, outputs, fleet_timeouts)
             .map_err(StartError::Tls)?;
         let mut fleet = JoinSet::new();
@@ -71,6 +73,9 @@ impl UnstartedFleet {
         record_writers.spawn(name_store.run(names_now));
         if let Some(store) = definition_store {
             record_writers.spawn(store.run(definitions_now));
+        }
+        if let Some(store) = list_store {
+            record_writers.spawn(store.run(lists_now));
         }
         if let Some(store) = acceptance_store {
             record_writers.spawn(store.run(acceptances_now));

@@ -98,7 +98,7 @@ impl RunningTrials {
         self.slots.push((declared, slot.clone()));
         self.running.spawn(async move {
             let outcome = tokio::select! {
-                outcome = outcome(catalog, time, |catalog| redacted(catalog, &secrets)) => outcome,
+                outcome = outcome(catalog, time, |catalog| redacted(catalog, &secrets, &given)) => outcome,
                 () = done.closed() => return slot.stop().await,
             };
             let failure = match outcome {
@@ -154,7 +154,7 @@ async fn outcome(
     let catalog = first_answer.map_err(|_| TrialError::failed("the server has stopped".to_owned()))?.clone();
     let catalog = redacted(catalog);
     match &catalog.phase {
-        BackendPhase::Unavailable { reason } => Err(TrialError::failed(reason.clone())),
+        BackendPhase::Unavailable { reason } => Err(TrialError::failed(reason.message.clone())),
         BackendPhase::Connecting | BackendPhase::Ready => Ok(catalog.tools.len()),
     }
 }

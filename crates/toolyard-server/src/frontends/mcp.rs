@@ -14,6 +14,7 @@ use toolyard_mcp::server::{
 };
 use toolyard_net::client::HttpClient;
 use toolyard_net::guard::BrowserGuard;
+use toolyard_net::proxy::ProxySettings;
 
 use super::FrontendDeps;
 use crate::context::GatewayContext;
@@ -103,7 +104,9 @@ fn http_options(process: &ProcessSettings, guard: BrowserGuard) -> Result<HttpOp
         Some(_) => Some(HttpClient::without_roots()),
         None => None,
     };
+    // The gateways of a cluster reach each other directly.
     let gateways = client.transpose().map_err(StartError::Tls)?;
+    let gateways = gateways.map(|client| client.with_proxies(ProxySettings::none()));
     Ok(HttpOptions {
         guard,
         max_body_bytes: process.limits.request_body_bytes,

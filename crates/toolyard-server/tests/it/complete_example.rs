@@ -68,7 +68,7 @@ async fn unsupported_handlers_are_reported() {
     let running = gateway(&silent, &silent).await;
     let registry = running.gateway().registry();
     let reason = |name: &str| match registry.phases().iter().find(|(handler, _)| **handler == *name) {
-        Some((_, BackendPhase::Unavailable { reason })) => reason.clone(),
+        Some((_, BackendPhase::Unavailable { reason })) => reason.to_string(),
         other => panic!("{other:?}"),
     };
     assert_eq!(reason("user-service"), "handlers of type `grpc` are not supported yet");

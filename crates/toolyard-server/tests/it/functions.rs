@@ -73,7 +73,7 @@ async fn platform_functions_are_served() {
     assert_eq!(call(&running, "add", r#"{"a":1}"#).await.unwrap(), sum);
 
     let reason = "The platform has no such function, or no such version: HTTP status 404 Not Found: {\"error\":\"no such tool\"}";
-    assert_eq!(phase(&running, "gone"), BackendPhase::Unavailable { reason: reason.to_owned() });
+    assert_eq!(phase(&running, "gone"), BackendPhase::Unavailable { reason: reason.into() });
 }
 
 #[tokio::test]
@@ -85,7 +85,7 @@ async fn unpublished_function_is_reported() {
     )
     .await;
     let reason = r#"there is no function "own""#;
-    assert_eq!(phase(&running, "own"), BackendPhase::Unavailable { reason: reason.to_owned() });
+    assert_eq!(phase(&running, "own"), BackendPhase::Unavailable { reason: reason.into() });
     let refused = call(&running, "own", "{}").await.unwrap_err();
     assert_eq!((refused.code(), refused.message()), (ErrorCode::Unavailable, reason));
 }

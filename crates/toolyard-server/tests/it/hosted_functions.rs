@@ -210,7 +210,8 @@ async fn function_load_error_is_reported_to_operators_only() {
     for (exchange, expected) in expected {
         let handler = handler(exchange, "");
         let mut catalog = handler.backend.catalog();
-        let is_down = |phase: &BackendPhase| *phase == BackendPhase::Unavailable { reason: expected.clone() };
+        let is_down =
+            |phase: &BackendPhase| *phase == BackendPhase::Unavailable { reason: expected.clone().into() };
         let snapshot = catalog.wait_for(|catalog| is_down(&catalog.phase));
         let snapshot =
             tokio::time::timeout(Duration::from_secs(10), snapshot).await.unwrap().unwrap().clone();

@@ -172,8 +172,8 @@ async fn handler_phase_follows_its_server() {
     phase: "Degraded"
     discoveredToolsCount: 2
     availableToolsCount: 1
-    discoveredTools: [{"handlerName":"there","name":"t","status":"Available","endpoint":"(a URL)"},{"handlerName":"goes","name":"u","status":"Unavailable","endpoint":"(a URL)","error":"the server cannot be reached: cannot connect: client error (Connect): tcp connect error: Connection refused (os error 111)"}]
-    handlers: [{"name":"there","registry":"test","origin":"manifest","type":"mcp","endpoint":"(a URL)","phase":"Ready","since":"(a time)","tools":1,"protocol":"MCP 2025-11-25"},{"name":"goes","registry":"test","origin":"manifest","type":"mcp","endpoint":"(a URL)","phase":"Unavailable","since":"(a time)","tools":1,"protocol":"MCP 2026-07-28","lastError":{"time":"(a time)","message":"the server cannot be reached: cannot connect: client error (Connect): tcp connect error: Connection refused (os error 111)"}}]
+    discoveredTools: [{"handlerName":"there","name":"t","status":"Available","endpoint":"(a URL)"},{"handlerName":"goes","name":"u","status":"Unavailable","endpoint":"(a URL)","error":"the server cannot be reached: connection refused"}]
+    handlers: [{"name":"there","registry":"test","origin":"manifest","type":"mcp","endpoint":"(a URL)","phase":"Ready","since":"(a time)","tools":1,"protocol":"MCP 2025-11-25"},{"name":"goes","registry":"test","origin":"manifest","type":"mcp","endpoint":"(a URL)","phase":"Unavailable","since":"(a time)","tools":1,"protocol":"MCP 2026-07-28","lastError":{"time":"(a time)","code":"connection_refused","message":"the server cannot be reached: connection refused"}}]
     list: {"tools":1,"characters":46,"estimatedTokens":11}
     lastEdit: null
     "HandlersAvailable": "True" ("1 of 2 handlers are ready")
@@ -188,8 +188,8 @@ async fn handler_phase_follows_its_server() {
     phase: "Failed"
     discoveredToolsCount: 1
     availableToolsCount: 0
-    discoveredTools: [{"handlerName":"goes","name":"u","status":"Unavailable","endpoint":"(a URL)","error":"the server cannot be reached: cannot connect: client error (Connect): tcp connect error: Connection refused (os error 111)"}]
-    handlers: [{"name":"goes","registry":"test","origin":"manifest","type":"mcp","endpoint":"(a URL)","phase":"Unavailable","since":"(a time)","tools":1,"protocol":"MCP 2026-07-28","lastError":{"time":"(a time)","message":"the server cannot be reached: cannot connect: client error (Connect): tcp connect error: Connection refused (os error 111)"}}]
+    discoveredTools: [{"handlerName":"goes","name":"u","status":"Unavailable","endpoint":"(a URL)","error":"the server cannot be reached: connection refused"}]
+    handlers: [{"name":"goes","registry":"test","origin":"manifest","type":"mcp","endpoint":"(a URL)","phase":"Unavailable","since":"(a time)","tools":1,"protocol":"MCP 2026-07-28","lastError":{"time":"(a time)","code":"connection_refused","message":"the server cannot be reached: connection refused"}}]
     list: {"tools":0,"characters":2,"estimatedTokens":1}
     lastEdit: {"time":"(a time)","applied":true,"message":"removed there; 1 unchanged"}
     "HandlersAvailable": "False" ("0 of 1 handlers are ready")
@@ -209,7 +209,7 @@ async fn handler_phase_follows_its_server() {
     discoveredToolsCount: 1
     availableToolsCount: 1
     discoveredTools: [{"handlerName":"goes","name":"u","status":"Available","endpoint":"(a URL)"}]
-    handlers: [{"name":"goes","registry":"test","origin":"manifest","type":"mcp","endpoint":"(a URL)","phase":"Ready","since":"(a time)","tools":1,"protocol":"MCP 2026-07-28","lastError":{"time":"(a time)","message":"the server cannot be reached: cannot connect: client error (Connect): tcp connect error: Connection refused (os error 111)"}}]
+    handlers: [{"name":"goes","registry":"test","origin":"manifest","type":"mcp","endpoint":"(a URL)","phase":"Ready","since":"(a time)","tools":1,"protocol":"MCP 2026-07-28","lastError":{"time":"(a time)","code":"connection_refused","message":"the server cannot be reached: connection refused"}}]
     list: {"tools":1,"characters":14,"estimatedTokens":4}
     lastEdit: {"time":"(a time)","applied":false,"message":"the manifest has problems"}
     "HandlersAvailable": "True" ("1 of 1 handlers are ready")

@@ -16,12 +16,13 @@ use crate::{
     fields::ObjectFields,
     formats::{self, EndpointUrl, UrlTemplate},
     handler::{
-        HttpRetry, RequestAuth, RetryPolicy, SecretString, ToolDefinition, auth,
+        HttpRetry, OutboundSettings, RequestAuth, RetryPolicy, SecretString, ServiceProbeSettings,
+        ToolDefinition, auth,
         endpoint::{self, EndpointFormat},
         headers::headers,
         retry,
         secrets::SecretCollector,
-        tool,
+        service_probe, tool,
     },
     problem::{ManifestProblem, SourceLocation},
     value::{self, StringMode},
@@ -59,6 +60,10 @@ pub struct HttpHandler {
     pub redact: Vec<String>,
     /// `retryPolicy` or `retries`.
     pub retry: HttpRetry,
+    /// `probe`: regular checks of the endpoint. Default: none.
+    pub probe: Option<ServiceProbeSettings>,
+    /// The proxy, and the certificates that are trusted.
+    pub outbound: OutboundSettings,
 }
 
 /// The URL of requests.
@@ -89,6 +94,7 @@ impl HandlerSettings for HttpHandler {
         }
         secrets.auth(self.auth.as_ref());
         secrets.headers(&self.headers);
+        self.outbound.add_secrets(secrets);
         self.static_query.iter().for_each(|(_, value)| secrets.add(value.expose()));
         self.static_body.iter().flat_map(|body| body.iter()).for_each(|(_, value)| secrets.value(value));
     }
@@ -136,6 +142,8 @@ impl ReadHandler for HttpHandler {
             response_mapping: config.response_mapping,
             redact: config.redact,
             retry,
+            probe: config.probe,
+            outbound: config.outbound,
         })
     }
 }
@@ -252,6 +260,8 @@ struct HttpConfig {
     response_mapping: Option<JmesPathExpression>,
     redact: Vec<String>,
     retry: Option<HttpRetry>,
+    probe: Option<ServiceProbeSettings>,
+    outbound: OutboundSettings,
 }
 
 impl HttpConfig {
@@ -271,6 +281,8 @@ impl HttpConfig {
             response_mapping: None,
             redact: Vec::new(),
             retry: None,
+            probe: None,
+            outbound: OutboundSettings::default(),
         }
     }
 }
@@ -306,6 +318,8 @@ fn config(cursor: ValueCursor<'_>) -> Option<HttpConfig> {
         response_mapping: fields.optional("responseMapping", mapping::read),
         redact: fields.with_default("redact", texts, Vec::new()),
         retry: fields.optional("retryPolicy", retry::ReadRetryPolicy::read),
+        probe: fields.optional("probe", service_probe::read),
+        outbound: OutboundSettings::read(&mut fields),
         ..HttpConfig::empty()
     };
     if [Method::POST, Method::PUT, Method::PATCH].contains(&method) {

@@ -1,6 +1,6 @@
 //! A handler of the type `mcp`: a server that lists its tools itself.
 
-use std::{fmt, path::PathBuf};
+use std::{fmt, path::PathBuf, time::Duration};
 
 use http::HeaderName;
 
@@ -10,7 +10,8 @@ use crate::{
     fields::ObjectFields,
     formats::{self, EndpointUrl},
     handler::{
-        RequestAuth, RetryPolicy, SecretString, auth, headers::headers, retry, secrets::SecretCollector,
+        OutboundSettings, RequestAuth, RetryPolicy, SecretString, auth, headers::headers, outbound, retry,
+        secrets::SecretCollector,
     },
 };
 
@@ -65,6 +66,9 @@ pub enum McpTransport {
         work_dir: Option<PathBuf>,
         /// Additional environment variables.
         env: CommandEnv,
+        /// `firstStart`: time limit of the first start, which may install the program. Default: `timeouts.firstStart`
+        /// of the process, for launchers.
+        first_start: Option<Duration>,
     },
 }
 
@@ -80,6 +84,8 @@ pub struct McpHttp {
     /// `auth` of the handler, or `authType` and the related fields. Applies to every request and replaces an
     /// `Authorization` among the headers.
     pub auth: Option<RequestAuth>,
+    /// The proxy, and the certificates that are trusted.
+    pub outbound: OutboundSettings,
 }
 
 /// The two HTTP transports of MCP.
@@ -122,6 +128,7 @@ impl HandlerSettings for McpHandler {
                 secrets.query_of(&http.endpoint);
                 secrets.auth(http.auth.as_ref());
                 secrets.headers(&http.headers);
+                http.outbound.add_secrets(secrets);
             }
             McpTransport::Stdio { args, env, .. } => {
                 secrets.args(args.iter());
@@ -231,7 +238,7 @@ const ERA: KeywordChoice<Option<McpEra>> = KeywordChoice {
     unsupported: &[],
 };
 
-const STDIO_FIELDS: &[&str] = &["command", "args", "workDir", "env"];
+const STDIO_FIELDS: &[&str] = &["command", "args", "workDir", "env", "firstStart"];
 
 const HTTP_FIELDS: &[&str] = &["endpoint"];
 
@@ -266,6 +273,7 @@ pub(super) fn config(cursor: ValueCursor<'_>) -> Option<McpConfig> {
             fields.allow(HTTP_FIELDS);
             fields.allow(CREDENTIAL_FIELDS);
             fields.allow(STDIO_FIELDS);
+            fields.allow(outbound::FIELDS);
             None
         }
     };
@@ -297,19 +305,21 @@ fn stdio(fields: &mut ObjectFields<'_>) -> Option<McpTransport> {
         |cursor| cursor.entries(formats::variable_name, ValueCursor::text),
         Vec::new(),
     );
+    let first_start = fields.optional("firstStart", ValueCursor::timeout);
     fields.reject_misplaced(HTTP_FIELDS, HTTP_ONLY);
+    fields.reject_misplaced(outbound::FIELDS, HTTP_ONLY);
     fields.reject_misplaced(CREDENTIAL_FIELDS, STDIO_CREDENTIALS);
     let (args, env) = (args.into_iter().collect(), env.into_iter().collect());
-    Some(McpTransport::Stdio { command: command?, args, work_dir, env })
+    Some(McpTransport::Stdio { command: command?, args, work_dir, env, first_start })
 }
 
 fn http(fields: &mut ObjectFields<'_>, style: McpHttpStyle) -> Option<McpHttp> {
     let endpoint = fields.required("endpoint", |cursor| cursor.parse_secret(EndpointUrl::parse));
     let is_name = formats::is_mcp_header_name;
     let headers = fields.with_default("headers", |cursor| headers(cursor, is_name), Vec::new());
-    let auth = auth::config_auth(fields);
+    let (auth, outbound) = (auth::config_auth(fields), OutboundSettings::read(fields));
     fields.reject_misplaced(STDIO_FIELDS, "it belongs to the transport `stdio`");
-    Some(McpHttp { style, endpoint: endpoint?, headers, auth })
+    Some(McpHttp { style, endpoint: endpoint?, headers, auth, outbound })
 }
 
 fn filter(cursor: ValueCursor<'_>) -> Option<McpToolFilter> {

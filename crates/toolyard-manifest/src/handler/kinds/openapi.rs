@@ -14,8 +14,8 @@ use crate::{
     fields::ObjectFields,
     formats::{self, EndpointUrl},
     handler::{
-        HttpRetry, RequestAuth, RetryPolicy, SecretString, auth, headers::headers, retry,
-        secrets::SecretCollector,
+        HttpRetry, OutboundSettings, RequestAuth, RetryPolicy, SecretString, ServiceProbeSettings, auth,
+        headers::headers, retry, secrets::SecretCollector, service_probe,
     },
     tree::NodeContent,
     value::{self, StringMode},
@@ -42,6 +42,10 @@ pub struct OpenApiHandler {
     pub refresh: Option<Duration>,
     /// `retryPolicy` or `retries`.
     pub retry: HttpRetry,
+    /// `probe`: regular checks of the service. Default: none.
+    pub probe: Option<ServiceProbeSettings>,
+    /// The proxy, and the certificates that are trusted, for the description and the service.
+    pub outbound: OutboundSettings,
 }
 
 /// The location of a description.
@@ -83,6 +87,7 @@ impl HandlerSettings for OpenApiHandler {
         self.base_url.iter().for_each(|url| secrets.query_of(url));
         secrets.auth(self.auth.as_ref());
         secrets.headers(&self.headers);
+        self.outbound.add_secrets(secrets);
         self.credentials.iter().for_each(|(_, credential)| credential.add_secrets(secrets));
     }
 
@@ -169,6 +174,8 @@ fn config(cursor: ValueCursor<'_>) -> Option<OpenApiHandler> {
     };
     let server_variables = fields.with_default("serverVariables", variables, Vec::new());
     let refresh = fields.with_default("refresh", ValueCursor::duration, DEFAULT_REFRESH);
+    let probe = fields.optional("probe", service_probe::read);
+    let outbound = OutboundSettings::read(&mut fields);
     fields.finish();
     Some(OpenApiHandler {
         spec: spec?,
@@ -180,6 +187,8 @@ fn config(cursor: ValueCursor<'_>) -> Option<OpenApiHandler> {
         server_variables,
         refresh: (!refresh.is_zero()).then_some(refresh),
         retry: RetryPolicy::attempts(1).into(),
+        probe,
+        outbound,
     })
 }
 

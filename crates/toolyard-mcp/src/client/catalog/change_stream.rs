@@ -39,11 +39,11 @@ pub(in crate::client) async fn follow_changes(
                 return;
             }
             // The server may only lack the events to resume from.
-            Err(TransportError::Status(status)) if is_permanent(status) && position.is_resumable() => {
+            Err(error) if error.status().is_some_and(is_permanent) && position.is_resumable() => {
                 position = StreamPosition::default();
             }
-            Err(TransportError::Status(status)) if is_permanent(status) => {
-                tracing::debug!(handler = %name, %status, "the server has no stream of change notifications");
+            Err(error) if error.status().is_some_and(is_permanent) => {
+                tracing::debug!(handler = %name, %error, "the server has no stream of change notifications");
                 return;
             }
             Err(error) => {

@@ -107,8 +107,8 @@ impl UpstreamConnection {
                 return Err(error.into());
             }
             Err(error) => {
-                let error = crate::client::connection::state::error_chain(&error, &self.options.secrets);
-                tracing::warn!(handler = %self.name, ?kind, error, "failed to fetch a list");
+                let error = error.cause(&self.options.secrets);
+                tracing::warn!(handler = %self.name, ?kind, %error, "failed to fetch a list");
             }
         }
         Ok(())

@@ -34,8 +34,10 @@ const LIST_STREAM_TIMEOUT: Duration = Duration::from_secs(2);
 /// The era in which a connection is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::client) enum EraRule {
-    /// The era that `server/discover` reveals.
+    /// The era that `server/discover` reveals. A program that dies of it is started again.
     Detect,
+    /// The same, with a single start.
+    DetectOnce,
     /// The legacy era, unless the server turns out to be modern.
     ProbablyLegacy,
     /// This era, or none.
@@ -103,7 +105,7 @@ impl UpstreamConnection {
             Ok(Err(error @ ConnectError::UnsupportedVersion(_))) => return Err(error),
             // A process may have died of the unknown request.
             Ok(Err(ConnectError::Transport(TransportError::Broken(_))))
-                if matches!(endpoint, ServerEndpoint::Stdio { .. }) =>
+                if matches!(endpoint, ServerEndpoint::Stdio { .. }) && rule != EraRule::DetectOnce =>
             {
                 connection = Self::create(name, endpoint, options, declared).await?;
                 connection.initialize(rule).await?;

@@ -1,11 +1,10 @@
 //! The state of a connection that a task opens and keeps.
 
 use std::borrow::Cow;
-use std::error::Error;
 use std::sync::Arc;
 
 use tokio::sync::watch;
-use toolyard_core::{ErrorCode, SecretRedactor, ToolError};
+use toolyard_core::{ErrorCode, FailureCause, SecretRedactor, ToolError};
 
 use super::{ConnectError, UpstreamConnection};
 
@@ -25,15 +24,15 @@ pub(in crate::client) enum ConnectionState {
 /// The reason why there is no connection.
 #[derive(Clone)]
 pub(in crate::client) struct DownReason {
-    /// The chain of errors, for the log and the status.
-    pub(in crate::client) details: Arc<str>,
+    /// The cause, for the log and the status, without secrets.
+    pub(in crate::client) cause: Arc<FailureCause>,
     /// The reason for callers.
     pub(in crate::client) reason: Cow<'static, str>,
 }
 
 impl DownReason {
     pub(in crate::client) fn of(error: &ConnectError, secrets: &SecretRedactor) -> Self {
-        Self { details: error_chain(error, secrets).into(), reason: error.reason() }
+        Self { cause: error.cause(secrets).into(), reason: error.reason() }
     }
 }
 
@@ -64,21 +63,10 @@ pub(in crate::client) async fn wait_connected(
         Ok(ConnectionState::Up(connection)) => Ok(connection.clone()),
         Ok(ConnectionState::Down(reason)) => {
             let error = ToolError::new(ErrorCode::Unavailable, "The server cannot be reached").unsent();
-            Err(error.because(reason.reason.clone()).caused_by(&*reason.details))
+            Err(error.because(reason.reason.clone()).caused_by(reason.cause.to_string()))
         }
         Ok(ConnectionState::Connecting | ConnectionState::Asleep) | Err(_) => {
             Err(ToolError::new(ErrorCode::Unavailable, "The gateway is stopping").unsent())
         }
     }
-}
-
-/// Returns the chain of errors, redacted: a server's own text is part of it.
-pub(in crate::client) fn error_chain(error: &ConnectError, secrets: &SecretRedactor) -> String {
-    let mut reason = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        reason = format!("{reason}: {error}");
-        cause = error.source();
-    }
-    secrets.brief(&reason).into_owned()
 }

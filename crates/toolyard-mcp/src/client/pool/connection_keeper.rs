@@ -5,16 +5,17 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
-use toolyard_core::{BackendPhase, Catalog};
+use toolyard_core::{BackendPhase, Catalog, FailureCause};
 
 use super::connector::UpstreamConnector;
+use super::failure_log::FailureLog;
 use super::usage::ServerUsage;
 use crate::client::catalog::expiry::ListExpiry;
 use crate::client::catalog::list_invalidation::ListSet;
 use crate::client::catalog::published::CatalogPublisher;
 use crate::client::connection::declared_capabilities::DeclaredCapabilities;
 use crate::client::connection::liveness;
-use crate::client::connection::state::{ConnectionState, DownReason, error_chain};
+use crate::client::connection::state::{ConnectionState, DownReason};
 use crate::client::connection::{ConnectError, UpstreamConnection};
 use crate::client::transport::function::FunctionGeneration;
 
@@ -41,6 +42,8 @@ pub(in crate::client) struct ConnectionKeeper {
     pub(in crate::client) refresh: Arc<Notify>,
     /// The generation of a hosted function.
     pub(in crate::client) generation: FunctionGeneration,
+    /// The last failure, for the log.
+    pub(in crate::client) failures: FailureLog,
 }
 
 /// The reason why a connection is given up.
@@ -58,6 +61,7 @@ impl ConnectionKeeper {
         let mut pause = RECONNECT_PAUSE.0;
         loop {
             self.generation.mark_seen();
+            let lines_before = self.connector.options.error_lines.count();
             match self.connect().await {
                 Ok(connection) => {
                     let since = Instant::now();
@@ -91,7 +95,7 @@ impl ConnectionKeeper {
                         }
                     }
                 }
-                Err(error) => self.handle_connect_error(&error),
+                Err(error) => self.handle_connect_error(&error, lines_before),
             }
             // A refresh, or a replaced function, starts the next attempt at once.
             let early = async {
@@ -105,13 +109,27 @@ impl ConnectionKeeper {
         }
     }
 
-    async fn connect(&self) -> Result<Arc<UpstreamConnection>, ConnectError> {
-        let attempt = timeout(self.connector.options.connect_timeout, self.connect_and_list());
-        let late = |_| ConnectError::Timeout(self.connector.options.connect_timeout);
-        let (connection, catalog) = attempt.await.map_err(late)??;
+    async fn connect(&mut self) -> Result<Arc<UpstreamConnection>, ConnectError> {
+        let limit = self.connector.connect_timeout();
+        let attempt = async {
+            timeout(limit, self.connect_and_list()).await.unwrap_or(Err(ConnectError::Timeout(limit)))
+        };
+        let connected = match &self.connector.options.launcher {
+            Some(launcher) => launcher.start(attempt).await,
+            None => attempt.await,
+        };
+        self.connector.record_attempt(connected.as_ref().err());
+        let (connection, catalog) = connected?;
         let connection = Arc::new(connection);
         let (revision, tools) = (connection.revision(), catalog.tools.len());
-        tracing::info!(handler = %self.connector.name, %revision, tools, "connected");
+        let options = &self.connector.options;
+        options.error_lines.set_quiet(false);
+        match self.failures.clear() {
+            0 => tracing::info!(handler = %self.connector.name, %revision, tools, "connected"),
+            repetitions => {
+                tracing::info!(handler = %self.connector.name, %revision, tools, repetitions, "connected after repeated failures");
+            }
+        }
         self.state.send_replace(ConnectionState::Up(connection.clone()));
         self.publish(&connection, catalog);
         Ok(connection)
@@ -162,8 +180,8 @@ impl ConnectionKeeper {
                     self.publish(connection, catalog);
                 }
                 Ok(Err(error)) => {
-                    let reason = error_chain(&error, &self.connector.options.secrets);
-                    tracing::warn!(handler = %self.connector.name, reason, "failed to refresh the lists");
+                    let reason = error.cause(&self.connector.options.secrets);
+                    tracing::warn!(handler = %self.connector.name, %reason, "failed to refresh the lists");
                     return LeaveReason::Lost;
                 }
                 Err(_) => return LeaveReason::Lost,
@@ -206,22 +224,52 @@ impl ConnectionKeeper {
     }
 
     /// Handles a lost connection. The tools stay listed, and calls wait during the first short pause.
-    fn handle_loss(&self, pause: Duration, connection: &UpstreamConnection) {
-        tracing::warn!(handler = %self.connector.name, "connection lost");
+    fn handle_loss(&mut self, pause: Duration, connection: &UpstreamConnection) {
         match pause == RECONNECT_PAUSE.0 {
-            true => drop(self.state.send_replace(ConnectionState::Connecting)),
+            true => {
+                let reason = connection.end_reason().reason;
+                tracing::warn!(handler = %self.connector.name, %reason, "connection lost");
+                self.state.send_replace(ConnectionState::Connecting);
+            }
             false => {
                 let reason = connection.end_reason();
-                let details = format!("the connection is lost repeatedly: {reason}");
-                self.mark_down(&DownReason { details: details.into(), reason });
+                self.log_failure(&reason.cause);
+                self.mark_down(&reason);
             }
         }
     }
 
-    fn handle_connect_error(&self, error: &ConnectError) {
-        let reason = DownReason::of(error, &self.connector.options.secrets);
-        tracing::warn!(handler = %self.connector.name, reason = &*reason.details, "failed to connect");
+    /// Handles a failed attempt. `lines_before` is the number of lines that the program had written before it.
+    fn handle_connect_error(&mut self, error: &ConnectError, lines_before: u64) {
+        let options = &self.connector.options;
+        let mut reason = DownReason::of(error, &options.secrets);
+        if reason.cause.output.is_empty() {
+            // A program that still runs may have said why it does not answer.
+            let output = options.error_lines.since(lines_before);
+            let cause = FailureCause::clone(&reason.cause).with_output(&output).hiding(&options.secrets);
+            reason.cause = cause.into();
+        }
+        self.log_failure(&reason.cause);
         self.mark_down(&reason);
+    }
+
+    /// Logs a failure, unless it repeats the last one. The output of a program that fails again is not logged.
+    fn log_failure(&mut self, cause: &FailureCause) {
+        let name = &self.connector.name;
+        match self.failures.record(cause) {
+            Some(0) => {
+                tracing::warn!(handler = %name, code = cause.code.row().wire, reason = %cause, "failed to connect")
+            }
+            Some(repetitions) => tracing::warn!(
+                handler = %name,
+                code = cause.code.row().wire,
+                reason = %cause,
+                repetitions,
+                "failed to connect, for another reason than before"
+            ),
+            None => tracing::debug!(handler = %name, reason = %cause, "failed to connect again"),
+        }
+        self.connector.options.error_lines.set_quiet(self.failures.is_failing());
     }
 
     /// Marks the server as unavailable: its tools stay listed, and calls fail. A hosted function, which needs no
@@ -234,7 +282,7 @@ impl ConnectionKeeper {
             }
             !stays_up
         });
-        let phase = BackendPhase::Unavailable { reason: reason.details.to_string() };
+        let phase = BackendPhase::Unavailable { reason: FailureCause::clone(&reason.cause) };
         self.catalog.publish_phase(phase, None);
     }
 }

@@ -1,8 +1,9 @@
 //! Opens connections to one server, and remembers its properties.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use tokio::time::timeout;
 use toolyard_core::{CallTarget, Tool};
@@ -11,6 +12,7 @@ use crate::client::connection::declared_capabilities::DeclaredCapabilities;
 use crate::client::connection::handshake::EraRule;
 use crate::client::connection::{ConnectError, UpstreamConnection};
 use crate::client::eras::ServerEras;
+use crate::client::launcher::{ServerLauncher, StartEnd};
 use crate::client::{ClientOptions, ServerEndpoint};
 use crate::wire::{ProtocolEra, ToolTaskSupport};
 
@@ -24,6 +26,8 @@ pub(in crate::client) struct UpstreamConnector {
     pub(in crate::client) eras: ServerEras,
     /// True if the last connection was of the legacy era. Then `server/discover` is skipped: some servers die of it.
     is_legacy: AtomicBool,
+    /// Number of failed attempts in a row to open the shared connection.
+    failed_attempts: AtomicU32,
     /// The tools that a legacy server runs only as tasks.
     task_tools: RwLock<HashSet<Arc<str>>>,
 }
@@ -37,6 +41,7 @@ impl UpstreamConnector {
             eras: ServerEras::new(options.max_list_items),
             options,
             is_legacy: AtomicBool::new(false),
+            failed_attempts: AtomicU32::new(0),
             task_tools: RwLock::default(),
         }
     }
@@ -44,6 +49,40 @@ impl UpstreamConnector {
     /// Returns the settings of the server.
     pub(in crate::client) fn options(&self) -> &ClientOptions {
         &self.options
+    }
+
+    /// Returns the time limit of connecting. The first start by a launcher may take longer.
+    pub(super) fn connect_timeout(&self) -> Duration {
+        let first = self.options.launcher.as_ref().and_then(ServerLauncher::first_start);
+        first.map_or(self.options.connect_timeout, |time| time.max(self.options.connect_timeout))
+    }
+
+    /// Records whether the shared connection was opened.
+    pub(super) fn record_attempt(&self, failure: Option<&ConnectError>) {
+        match failure {
+            None => self.failed_attempts.store(0, Ordering::Relaxed),
+            Some(_) => drop(self.failed_attempts.fetch_add(1, Ordering::Relaxed)),
+        }
+        if let Some(launcher) = &self.options.launcher {
+            launcher.finish(match failure {
+                None => StartEnd::Connected,
+                Some(ConnectError::Timeout(_)) => StartEnd::Late,
+                Some(_) => StartEnd::Failed,
+            });
+        }
+    }
+
+    /// Returns the rule for the shared connection. After a failure a program is started once an attempt, in one way and
+    /// the other by turns.
+    fn era_rule(&self) -> EraRule {
+        let failed = self.failed_attempts.load(Ordering::Relaxed);
+        let is_program = matches!(self.endpoint, ServerEndpoint::Stdio { .. });
+        match failed {
+            _ if self.is_legacy.load(Ordering::Relaxed) => EraRule::ProbablyLegacy,
+            1.. if is_program && failed % 2 == 1 => EraRule::ProbablyLegacy,
+            1.. if is_program => EraRule::DetectOnce,
+            _ => EraRule::Detect,
+        }
     }
 
     /// True if the server is reached over HTTP.
@@ -80,15 +119,13 @@ impl UpstreamConnector {
         declared: &DeclaredCapabilities,
         other: Option<ProtocolEra>,
     ) -> Result<UpstreamConnection, ConnectError> {
-        let is_legacy = self.is_legacy.load(Ordering::Relaxed);
         let rule = match other.or_else(|| self.options.era.only()) {
             Some(era) => EraRule::Only(era),
-            None if is_legacy => EraRule::ProbablyLegacy,
-            None => EraRule::Detect,
+            None => self.era_rule(),
         };
         let open = UpstreamConnection::connect(&self.name, &self.endpoint, &self.options, declared, rule);
-        let connection = timeout(self.options.connect_timeout, open).await;
-        let connection = connection.unwrap_or(Err(ConnectError::Timeout(self.options.connect_timeout)));
+        let limit = self.connect_timeout();
+        let connection = timeout(limit, open).await.unwrap_or(Err(ConnectError::Timeout(limit)));
         if other.is_some() {
             return self.record_other_era(connection);
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tokio::sync::{Notify, watch};
-use toolyard_core::{ClientIdentity, ToolError};
+use toolyard_core::{CauseCode, ClientIdentity, FailureCause, ToolError};
 
 use super::connector::UpstreamConnector;
 use super::owner_updates::OwnerUpdates;
@@ -110,7 +110,7 @@ impl DedicatedConnection {
                 let reason = DownReason::of(&error, &connector.options.secrets);
                 // A server of one era is no failure.
                 if self.key.era.is_none() || connector.eras.may_speak_legacy() {
-                    tracing::warn!(handler = %connector.name, reason = &*reason.details, "could not open a dedicated connection");
+                    tracing::warn!(handler = %connector.name, reason = %reason.cause, "could not open a dedicated connection");
                 }
                 mark_down(reason);
                 on_close();
@@ -137,8 +137,8 @@ impl DedicatedConnection {
         }
         on_close();
         updates.withdraw(self, &connection);
-        let details = "the dedicated connection was closed";
-        mark_down(DownReason { details: details.into(), reason: "connection closed".into() });
+        let cause = FailureCause::new(CauseCode::ConnectionBroken, "the dedicated connection was closed");
+        mark_down(DownReason { cause: cause.into(), reason: "connection closed".into() });
         connection.close().await;
     }
 }

@@ -18,7 +18,6 @@ use super::open_connections::OpenConnections;
 use crate::client::catalog::list_invalidation::ListSet;
 use crate::client::catalog::published::{CatalogPublisher, ConnectionLists};
 use crate::client::connection::UpstreamConnection;
-use crate::client::connection::state::error_chain;
 
 /// Maximum time that the first call of a connection waits for its stream of changes and its subscriptions.
 const PREPARATION_TIME: Duration = Duration::from_secs(2);
@@ -77,8 +76,8 @@ impl OwnerUpdates {
             match timeout(options.connect_timeout, refresh).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => {
-                    let reason = error_chain(&error, &options.secrets);
-                    tracing::warn!(handler = %self.connector.name, reason, "failed to fetch the lists of a client");
+                    let reason = error.cause(&options.secrets);
+                    tracing::warn!(handler = %self.connector.name, %reason, "failed to fetch the lists of a client");
                     continue;
                 }
                 Err(_) => {

@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use http::uri::PathAndQuery;
-use http::{HeaderMap, HeaderValue, Method, Request, Uri, header};
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, header};
 use http_body_util::Full;
 use toolyard_net::auth::UpstreamCredentials;
+use toolyard_net::challenge::AuthChallenge;
 use toolyard_net::client::HttpClient;
 
 use super::TransportError;
@@ -142,6 +143,15 @@ impl HttpEndpoint {
         headers.insert(header::ACCEPT, accept);
         *request.headers_mut() = headers;
         Ok(request)
+    }
+
+    /// Returns the error for a status of failure.
+    pub(super) fn status_error(&self, status: StatusCode, headers: &HeaderMap) -> TransportError {
+        let was_sent = self.auth.is_some() || self.headers.contains_key(header::AUTHORIZATION);
+        match status {
+            StatusCode::UNAUTHORIZED => TransportError::Unauthorized(AuthChallenge::of(headers, was_sent)),
+            status => TransportError::Status(status),
+        }
     }
 
     /// Returns the client that sends the requests. It follows no redirects: the credentials are for the configured

@@ -59,8 +59,11 @@ impl SseTransport {
         let url = &endpoint.route().url;
         let request = endpoint.build_request(Method::GET, url, Bytes::new()).await?;
         let response = endpoint.client().send(request).await.map_err(TransportError::from)?;
-        let mut events =
-            SseEventReader::new(into_stream(response)?, options.max_message_bytes, options.budget.clone());
+        let mut events = SseEventReader::new(
+            into_stream(endpoint, response)?,
+            options.max_message_bytes,
+            options.budget.clone(),
+        );
         // A server of streamable HTTP may open a stream as well, and send nothing.
         let first = timeout(options.discover_timeout, events.next_event()).await;
         let first = first.map_err(|_| no_endpoint())??.filter(|event| event.kind == "endpoint");
@@ -131,7 +134,7 @@ impl MessageEndpoint {
     async fn post(&self, message: Bytes) -> Result<(), TransportError> {
         let request = self.endpoint.build_request(Method::POST, &self.url, message).await?;
         let response = self.endpoint.client().send(request).await?;
-        let status = response.status();
+        let (status, headers) = (response.status(), response.headers().clone());
         // Read the body, so that the connection can be reused.
         let text = body::read_start(response.into_body(), MAX_RESPONSE_BYTES).await;
         match text {
@@ -139,19 +142,19 @@ impl MessageEndpoint {
             Ok((text, _)) if session_errors::is_session_refusal(status, &text) => {
                 Err(TransportError::SessionExpired)
             }
-            Ok(_) | Err(_) => Err(TransportError::Status(status)),
+            Ok(_) | Err(_) => Err(self.endpoint.status_error(status, &headers)),
         }
     }
 }
 
-fn into_stream(response: Response<Incoming>) -> Result<Incoming, ConnectError> {
+fn into_stream(endpoint: &HttpEndpoint, response: Response<Incoming>) -> Result<Incoming, ConnectError> {
     let (head, body) = response.into_parts();
     match head.status {
         status if status.is_success() && events::is_event_stream(&head.headers) => Ok(body),
         status if status.is_success() => {
             Err(ConnectError::WrongTransport("the response is not an event stream"))
         }
-        status => Err(TransportError::Status(status).into()),
+        status => Err(endpoint.status_error(status, &head.headers).into()),
     }
 }
 

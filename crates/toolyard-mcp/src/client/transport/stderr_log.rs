@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::io::AsyncRead;
@@ -26,29 +27,72 @@ const MAX_LAST_BYTES: usize = 1 << 10;
 
 /// The last lines that a program has written to its standard error, as they are. Clones share them.
 #[derive(Clone, Default)]
-pub struct ErrorLines(Arc<Mutex<VecDeque<String>>>);
+pub struct ErrorLines {
+    lines: Arc<Mutex<LastLines>>,
+    /// True while the lines of a server that has failed before are not logged again.
+    is_quiet: Arc<AtomicBool>,
+}
+
+#[derive(Default)]
+struct LastLines {
+    lines: VecDeque<String>,
+    /// Number of lines so far.
+    count: u64,
+}
 
 impl ErrorLines {
     /// Returns the lines, which may contain secrets.
     #[must_use]
     pub fn text(&self) -> String {
-        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        lines.iter().map(String::as_str).collect::<Vec<_>>().join("\n")
+        self.since(0)
+    }
+
+    /// Returns the lines after the first `count`, as [`ErrorLines::text`] does.
+    pub(in crate::client) fn since(&self, count: u64) -> String {
+        let last = self.lock();
+        let new = usize::try_from(last.count.saturating_sub(count)).unwrap_or(usize::MAX);
+        let old = last.lines.len().saturating_sub(new);
+        last.lines.iter().skip(old).map(String::as_str).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Returns the number of lines so far.
+    pub(in crate::client) fn count(&self) -> u64 {
+        self.lock().count
+    }
+
+    /// Returns the last line.
+    pub(in crate::client) fn last(&self) -> Option<String> {
+        self.lock().lines.back().cloned()
+    }
+
+    /// Sets whether further lines are left out of the log.
+    pub(in crate::client) fn set_quiet(&self, is_quiet: bool) {
+        self.is_quiet.store(is_quiet, Ordering::Relaxed);
+    }
+
+    /// True if lines are left out of the log.
+    pub(in crate::client) fn is_quiet(&self) -> bool {
+        self.is_quiet.load(Ordering::Relaxed)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, LastLines> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds a line. Of a long one only its length is kept: a secret cut in two could not be redacted.
-    fn push(&self, line: &InputLine) {
+    pub(in crate::client) fn push(&self, line: &InputLine) {
         let line = match line {
             InputLine::Whole(line) if line.len() <= MAX_LAST_BYTES => {
                 String::from_utf8_lossy(line.trim_ascii_end()).into_owned()
             }
             _ => format!("(line over {MAX_LAST_BYTES} bytes)"),
         };
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if lines.len() == MAX_LAST_LINES {
-            lines.pop_front();
+        let mut last = self.lock();
+        if last.lines.len() == MAX_LAST_LINES {
+            last.lines.pop_front();
         }
-        lines.push_back(line);
+        last.lines.push_back(line);
+        last.count += 1;
     }
 }
 
@@ -64,11 +108,13 @@ pub(super) struct ErrorOutput {
     pub(super) name: Arc<str>,
     pub(super) secrets: SecretRedactor,
     pub(super) last: ErrorLines,
+    /// The lines of this process alone.
+    pub(super) own: ErrorLines,
 }
 
 /// Logs the lines of a process, and keeps the last ones. Drops `_logging` at the end.
 pub(super) async fn forward_stderr(
-    ErrorOutput { name, secrets, last }: ErrorOutput,
+    ErrorOutput { name, secrets, last, own }: ErrorOutput,
     stderr: impl AsyncRead + Unpin,
     _logging: oneshot::Sender<()>,
 ) {
@@ -84,8 +130,10 @@ pub(super) async fn forward_stderr(
         };
         if let Ok(Some(line)) = &line {
             last.push(line);
+            own.push(line);
         }
         match line {
+            Ok(Some(_)) if last.is_quiet() => {}
             Ok(Some(line)) if rate_limit.admit(&name) => log_line(&name, &secrets, &line),
             Ok(Some(_)) => {}
             Ok(None) | Err(_) => return rate_limit.start_next_second(&name),
@@ -150,8 +198,12 @@ mod tests {
         let (logging, _logged) = oneshot::channel();
         let stderr = std::io::Cursor::new("nobody reads this\n".repeat(10_000));
         let last = ErrorLines::default();
-        let output =
-            ErrorOutput { name: "flood".into(), secrets: SecretRedactor::default(), last: last.clone() };
+        let output = ErrorOutput {
+            name: "flood".into(),
+            secrets: SecretRedactor::default(),
+            last: last.clone(),
+            own: last.clone(),
+        };
         let logging = tokio::spawn(forward_stderr(output, stderr, logging));
         tokio::task::yield_now().await;
         assert!(!logging.is_finished());

@@ -63,7 +63,9 @@ impl StdioTransport {
         // All callers share the pipe.
         let lines = lines.without_waiting();
         let ended = Arc::<OnceLock<ProcessEnded>>::default();
-        let reader = StdioReader { inbox, lines, ending: child.exit_handle(), ended: ended.clone() };
+        let own = stderr_log::ErrorLines::default();
+        let output = ProcessOutput { last: options.error_lines.clone(), own: own.clone() };
+        let reader = StdioReader { inbox, lines, ending: child.exit_handle(), ended: ended.clone(), output };
         let mut tasks = JoinSet::new();
         let (logging, logged) = oneshot::channel();
         tasks.spawn(reader.read_lines(logged));
@@ -72,6 +74,7 @@ impl StdioTransport {
             name: name.clone(),
             secrets: options.secrets.clone(),
             last: options.error_lines.clone(),
+            own,
         };
         tasks.spawn(stderr_log::forward_stderr(output, pipes.stderr, logging));
         Ok(Self { outbox, pending, ended, writer, child: Mutex::new(Some(child)), _tasks: tasks })
@@ -130,6 +133,26 @@ struct StdioReader<R> {
     lines: LineReader<R>,
     ending: ExitHandle,
     ended: Arc<OnceLock<ProcessEnded>>,
+    output: ProcessOutput,
+}
+
+/// The last lines of a process that are no messages.
+struct ProcessOutput {
+    /// Those of all processes of the server.
+    last: stderr_log::ErrorLines,
+    /// Those of this process.
+    own: stderr_log::ErrorLines,
+}
+
+impl ProcessOutput {
+    /// Records a line of the standard output, unless it looks like a message: launchers write their progress there.
+    fn record(&self, line: &Bytes) {
+        if !line.trim_ascii_start().starts_with(b"{") {
+            let line = InputLine::Whole(line.clone());
+            self.last.push(&line);
+            self.own.push(&line);
+        }
+    }
 }
 
 impl<R: AsyncRead + Unpin> StdioReader<R> {
@@ -141,7 +164,10 @@ impl<R: AsyncRead + Unpin> StdioReader<R> {
                 // Output written before the end is read first.
                 biased;
                 line = self.lines.next() => match line {
-                    Ok(Some(InputLine::Whole(line))) => self.inbox.handle_message(line),
+                    Ok(Some(InputLine::Whole(line))) => {
+                        self.output.record(&line);
+                        self.inbox.handle_message(line);
+                    }
                     Ok(Some(InputLine::TooLong(ends))) => self.inbox.handle_oversized(&ends, self.lines.limit()),
                     Ok(Some(InputLine::NoMemory(ends))) => self.inbox.handle_unbuffered(&ends),
                     Ok(None) => break,
@@ -158,8 +184,9 @@ impl<R: AsyncRead + Unpin> StdioReader<R> {
             self.ending.wait().await
         };
         let status = timeout(STDERR_DRAIN_TIME, end).await.ok();
-        let _known = self.ended.set(ProcessEnded::new(status.flatten()));
-        if let Some(status) = status {
+        let end = ProcessEnded::new(status.flatten()).with_output(self.output.own.text());
+        let _known = self.ended.set(end);
+        if let Some(status) = status.filter(|_| !self.output.last.is_quiet()) {
             let status = status.map(tracing::field::display);
             tracing::info!(handler = %self.inbox.name, status, "the server's process has ended");
         }

@@ -104,7 +104,7 @@ impl HttpTransport {
         let response = self.endpoint.client().send(request).await?;
         match response.status() {
             status if status.is_success() => Ok(()),
-            status => Err(self.status_error(status, &Bytes::new())),
+            status => Err(self.status_error(status, response.headers(), &Bytes::new())),
         }
     }
 
@@ -181,7 +181,7 @@ impl HttpTransport {
         // A JSON-RPC error may come with any error status.
         match body::read_within(response, self.max_message_bytes, budget).await {
             Ok(text) if status.is_success() || is_answer_to(id, &text) => Ok(HttpResponseBody::Json(text)),
-            Ok(text) => Err(self.status_error(status, &text)),
+            Ok(text) => Err(self.status_error(status, headers, &text)),
             Err(BodyReadError::TooLarge(limit)) => Err(TransportError::TooLarge(limit)),
             Err(BodyReadError::UsedUp(used_up, _)) => Err(TransportError::NoMemory(used_up)),
             Err(error @ (BodyReadError::Broken(_) | BodyReadError::Stalled)) => {
@@ -191,10 +191,10 @@ impl HttpTransport {
     }
 
     /// Returns the error for a status of failure whose body does not answer the request.
-    fn status_error(&self, status: StatusCode, text: &Bytes) -> TransportError {
+    fn status_error(&self, status: StatusCode, headers: &HeaderMap, text: &Bytes) -> TransportError {
         match self.has_session() && session_errors::is_session_refusal(status, text) {
             true => TransportError::SessionExpired,
-            false => TransportError::Status(status),
+            false => self.endpoint.status_error(status, headers),
         }
     }
 

@@ -26,7 +26,7 @@ fn catalog(tools: &str) -> Arc<Catalog> {
 
 /// The same catalog of an unavailable server.
 fn unavailable(tools: &str) -> Arc<Catalog> {
-    let phase = BackendPhase::Unavailable { reason: "gone".to_owned() };
+    let phase = BackendPhase::Unavailable { reason: "gone".into() };
     Arc::new(Catalog { phase, ..(*catalog(tools)).clone() })
 }
 

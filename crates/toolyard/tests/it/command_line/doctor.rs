@@ -38,7 +38,8 @@ fn handler_that_is_down_is_reported() {
 
       ok    there  2 tools, MCP 2025-11-25, stdio://PYTHON, since ...
       DOWN  gone   0 tools, mcp, http://NOBODY/mcp, since ...
-            the server cannot be reached: cannot connect: client error (Connect): tcp connect error: Connection refused (os error 111)
+            the server cannot be reached: connection refused
+            remedy: start the server, or correct the port
 
     The list of 2 tools takes 172 characters, about 40 tokens of a model's context.
     Running processes: 1, private memory: ... MiB, restarts: 0.

@@ -56,6 +56,7 @@ impl AskingBackend {
         let mut options = ClientOptions {
             dropped_notices: Arc::default(),
             error_lines: Default::default(),
+            launcher: None,
             name: "test".to_owned(),
             version: "1".to_owned(),
             max_message_bytes: 1 << 20,

@@ -38,7 +38,7 @@ impl HttpTransport {
         let (head, response) = self.endpoint.client().send(request).await?.into_parts();
         opened.notify_one();
         if !head.status.is_success() {
-            return Err(TransportError::Status(head.status));
+            return Err(self.endpoint.status_error(head.status, &head.headers));
         }
         let stream = self.stream_of(head.status, &head.headers, response).await?;
         let mut events = SseEventReader::new(stream, self.max_message_bytes, self.budget.clone());

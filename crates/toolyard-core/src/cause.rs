@@ -1,0 +1,286 @@
+//! Causes of failures of servers: a code, a message, and the last lines that the program of a server has written.
+//!
+//! [`CauseCode::row`] is the only table of codes, and [`FailureCause::lines`] the only rendering of a cause.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use crate::secrets::SecretRedactor;
+
+/// Maximum number of lines of output in a cause.
+pub const MAX_OUTPUT_LINES: usize = 3;
+
+/// Maximum length of a line of output in characters.
+const MAX_LINE_LENGTH: usize = 200;
+
+/// The kind of a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CauseCode {
+    /// The program of the server has exited.
+    ProcessExited,
+    /// A signal has ended the program of the server.
+    ProcessKilled,
+    /// The program of the server does not exist.
+    ProgramNotFound,
+    /// The program of the server cannot be started.
+    ProgramNotStarted,
+    /// The name of the host cannot be resolved.
+    Dns,
+    /// The host refuses the connection.
+    ConnectionRefused,
+    /// The host cannot be reached.
+    Unreachable,
+    /// The connection broke.
+    ConnectionBroken,
+    /// The certificate of the server is not trusted.
+    Certificate,
+    /// The TLS handshake failed for another reason.
+    TlsHandshake,
+    /// The proxy refuses the connection.
+    Proxy,
+    /// No response in time.
+    Timeout,
+    /// The server wants credentials, or refuses those that were sent.
+    Unauthorized,
+    /// The server does not allow the request.
+    Forbidden,
+    /// Another HTTP status of failure.
+    HttpStatus,
+    /// The response is not what the protocol prescribes.
+    Protocol,
+    /// The credentials of the manifest cannot be read.
+    Credentials,
+    /// Several calls in a row have failed.
+    BreakerOpen,
+    /// The description of the service cannot be used.
+    Description,
+    /// Any other failure.
+    Other,
+}
+
+/// One row of the table of codes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CauseRow {
+    /// The code in JSON.
+    pub wire: &'static str,
+    /// The remedy, as an imperative; empty if the message says it.
+    pub remedy: &'static str,
+}
+
+impl CauseCode {
+    /// All codes.
+    pub const ALL: [Self; 20] = [
+        Self::ProcessExited,
+        Self::ProcessKilled,
+        Self::ProgramNotFound,
+        Self::ProgramNotStarted,
+        Self::Dns,
+        Self::ConnectionRefused,
+        Self::Unreachable,
+        Self::ConnectionBroken,
+        Self::Certificate,
+        Self::TlsHandshake,
+        Self::Proxy,
+        Self::Timeout,
+        Self::Unauthorized,
+        Self::Forbidden,
+        Self::HttpStatus,
+        Self::Protocol,
+        Self::Credentials,
+        Self::BreakerOpen,
+        Self::Description,
+        Self::Other,
+    ];
+
+    /// Returns the name and the remedy of this code.
+    #[must_use]
+    pub const fn row(self) -> CauseRow {
+        const fn row(wire: &'static str, remedy: &'static str) -> CauseRow {
+            CauseRow { wire, remedy }
+        }
+        match self {
+            Self::ProcessExited => row("process_exited", "run its command in a terminal and read its output"),
+            Self::ProcessKilled => {
+                row("process_killed", "check the memory limit `limits.processMemoryBytes`")
+            }
+            Self::ProgramNotFound => row("program_not_found", "install the program, or write its whole path"),
+            Self::ProgramNotStarted => row("program_not_started", "check the permissions and `workDir`"),
+            Self::Dns => row("dns", "check the host name, and the DNS of this machine"),
+            Self::ConnectionRefused => row("connection_refused", "start the server, or correct the port"),
+            Self::Unreachable => row("unreachable", "check the network, and `HTTPS_PROXY` and `NO_PROXY`"),
+            Self::ConnectionBroken => row("connection_broken", "read the log of the server"),
+            Self::Certificate => {
+                row("certificate", "set `tlsCAPath` of the handler, or `SSL_CERT_FILE` of the gateway")
+            }
+            Self::TlsHandshake => row("tls_handshake", "check that the port speaks TLS, or use `http://`"),
+            Self::Proxy => row("proxy", "check `proxy` of the handler, or `HTTPS_PROXY` and `NO_PROXY`"),
+            Self::Timeout => row("timeout", "raise `timeouts.connect`, or `timeout` of the handler"),
+            Self::Unauthorized => row("unauthorized", "set `auth` or `headers` of the handler"),
+            Self::Forbidden => row("forbidden", "give the credentials the rights that the server wants"),
+            Self::HttpStatus => row("http_status", "check the URL, and read the log of the server"),
+            Self::Protocol => row("protocol", "check the URL and `transport`"),
+            Self::Credentials => row("credentials", "check the file or variable of the credentials"),
+            Self::BreakerOpen => {
+                row("breaker_open", "read the log of the server; a call tries again after 30 s")
+            }
+            Self::Description => row("description", "check `specURL`, and the description itself"),
+            Self::Other => row("failed", ""),
+        }
+    }
+
+    /// Parses the name of a code. Names of later versions are [`CauseCode::Other`].
+    #[must_use]
+    pub fn parse(wire: &str) -> Self {
+        Self::ALL.into_iter().find(|code| code.row().wire == wire).unwrap_or(Self::Other)
+    }
+
+    /// Returns the code of an HTTP status of failure.
+    #[must_use]
+    pub const fn of_status(status: u16) -> Self {
+        match status {
+            401 => Self::Unauthorized,
+            403 => Self::Forbidden,
+            407 => Self::Proxy,
+            _ => Self::HttpStatus,
+        }
+    }
+}
+
+/// The cause of a failure of a server, for operators.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FailureCause {
+    /// The kind of the failure.
+    pub code: CauseCode,
+    /// The failure in one line.
+    pub message: String,
+    /// The last lines that the program of the server has written to its standard error, at most
+    /// [`MAX_OUTPUT_LINES`].
+    pub output: Vec<String>,
+}
+
+impl FailureCause {
+    /// Creates a cause without output.
+    pub fn new(code: CauseCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), output: Vec::new() }
+    }
+
+    /// Sets the output: the last lines that are not blank, without control characters, and shortened.
+    #[must_use]
+    pub fn with_output(self, lines: &str) -> Self {
+        let lines: Vec<_> = lines.lines().map(plain_line).filter(|line| !line.is_empty()).collect();
+        let output = lines[lines.len().saturating_sub(MAX_OUTPUT_LINES)..].to_vec();
+        Self { output, ..self }
+    }
+
+    /// Returns `true` if the other failure is the same, whatever the program has written.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.code == other.code && self.message == other.message
+    }
+
+    /// Redacts secrets.
+    #[must_use]
+    pub fn hiding(self, secrets: &SecretRedactor) -> Self {
+        let message = match secrets.brief(&self.message) {
+            Cow::Borrowed(_) => self.message,
+            Cow::Owned(hidden) => hidden,
+        };
+        let output = self.output.iter().map(|line| secrets.hide(line).into_owned()).collect();
+        Self { code: self.code, message, output }
+    }
+
+    /// Returns the lines to show: the message, then the output with `| ` before each line.
+    pub fn lines(&self) -> impl Iterator<Item = String> {
+        let output = self.output.iter().map(|line| format!("| {line}"));
+        std::iter::once(self.message.clone()).chain(output)
+    }
+}
+
+/// Writes the lines in one.
+impl fmt::Display for FailureCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.lines().collect::<Vec<_>>().join(" "))
+    }
+}
+
+/// A failure of which only the message is known.
+impl From<String> for FailureCause {
+    fn from(message: String) -> Self {
+        Self::new(CauseCode::Other, message)
+    }
+}
+
+/// A failure of which only the message is known.
+impl From<&str> for FailureCause {
+    fn from(message: &str) -> Self {
+        Self::new(CauseCode::Other, message)
+    }
+}
+
+/// Returns a line without escape sequences of terminals and other control characters, shortened.
+fn plain_line(line: &str) -> String {
+    let (mut plain, mut chars) = (String::new(), line.trim_end().chars().peekable());
+    while let Some(char) = chars.next() {
+        match char {
+            '\u{1b}' if chars.next_if_eq(&'[').is_some() => {
+                // The final byte of a control sequence is between `@` and `~` (ECMA-48, section 5.4).
+                let _ends = chars.by_ref().find(|char| ('@'..='~').contains(char));
+            }
+            // A progress bar overwrites its line.
+            '\r' => plain.clear(),
+            char if char.is_control() => plain.push(' '),
+            char => plain.push(char),
+        }
+    }
+    match plain.char_indices().nth(MAX_LINE_LENGTH) {
+        Some((end, _)) => format!("{}…", plain[..end].trim_start()),
+        None => plain.trim().to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_have_names_of_their_own() {
+        for code in CauseCode::ALL {
+            assert_eq!(CauseCode::parse(code.row().wire), code);
+        }
+        assert_eq!(CauseCode::parse("of a later version"), CauseCode::Other);
+    }
+
+    #[test]
+    fn output_has_the_last_lines_without_control_characters() {
+        let check = |text: &str, expected: &[&str]| {
+            assert_eq!(FailureCause::from("").with_output(text).output, expected, "{text:?}");
+        };
+        check("", &[]);
+        check("\n \n", &[]);
+        check("a\nb\n\nc\n  d\n", &["b", "c", "d"]);
+        check("\u{1b}[31mred\u{1b}[0m\u{7} alert", &["red  alert"]);
+        check("10 %\r20 %", &["20 %"]);
+        check("\u{1b}[", &[]);
+        check(&"x".repeat(MAX_LINE_LENGTH + 1), &[&format!("{}…", "x".repeat(MAX_LINE_LENGTH))]);
+    }
+
+    #[test]
+    fn rendering_of_a_cause() {
+        let cause = FailureCause::new(CauseCode::ProcessExited, "process exited with status 1");
+        let cause = cause
+            .with_output("Error: no key hunter2\nbye")
+            .hiding(&SecretRedactor::new(["hunter2".to_owned()]));
+        insta::assert_snapshot!(cause, @"process exited with status 1 | Error: no key [REDACTED] | bye");
+        insta::assert_snapshot!(cause.lines().collect::<Vec<_>>().join("\n"), @r"
+        process exited with status 1
+        | Error: no key [REDACTED]
+        | bye
+        ");
+    }
+
+    #[test]
+    fn cause_of_a_status() {
+        let codes = [401, 403, 404, 407, 500].map(|status| CauseCode::of_status(status).row().wire);
+        assert_eq!(codes, ["unauthorized", "forbidden", "http_status", "proxy", "http_status"]);
+    }
+}
