@@ -57,7 +57,7 @@ async fn second_run(change: &str) -> Vec<String> {
     let (gate, server) = late();
     gate.send_replace(true);
     let store = memory().await;
-    let process = "timeouts: {firstList: 100ms, eraProbe: 100ms}";
+    let process = "timeouts: {firstList: 100ms, eraProbe: 60s, connect: 60s}";
     let first = started_on(&store, &manifest(&[("h", server.address, "")], process)).await;
     until_async("a list", || names(&first) == ["t"]).await;
     first.stop().await;
@@ -96,7 +96,7 @@ async fn names_follow_the_manifest_whatever_answers_first() {
     let (gate, slow) = late();
     let fast = TestUpstream::start(ScriptedUpstream::new(UpstreamEra::Modern, &[TOOL], done));
     let handlers = [("slow", slow.address, ""), ("fast", fast.address, "")];
-    let running = gateway(&handlers, "timeouts: {firstList: 100ms}").await;
+    let running = gateway(&handlers, "timeouts: {firstList: 100ms, eraProbe: 60s, connect: 60s}").await;
     until_async("the fast server", || names(&running) == ["t"]).await;
     gate.send_replace(true);
     until_async("both servers", || names(&running) == ["t", "fast_t"]).await;
