@@ -390,7 +390,7 @@ impl TestGateway {
         let limits = ListenerLimits {
             connections: 100,
             connections_per_address: 100,
-            health_path: None,
+            health_paths: &[],
             head_bytes: 8192,
             head_time: Duration::from_secs(10),
             write_time: Duration::from_secs(60),

@@ -18,7 +18,7 @@ use revision_filter::RevisionFilter;
 const LIMITS: ListenerLimits = ListenerLimits {
     connections: 1000,
     connections_per_address: 1000,
-    health_path: None,
+    health_paths: &[],
     head_bytes: 64 << 10,
     head_time: Duration::from_secs(90),
     write_time: Duration::from_secs(90),

@@ -113,7 +113,7 @@ pub(crate) async fn serve_routes(
     let limits = ListenerLimits {
         connections: 100,
         connections_per_address: 100,
-        health_path: None,
+        health_paths: &[],
         head_bytes: 8 << 10,
         head_time: hour,
         write_time: hour,
