@@ -199,11 +199,20 @@ proptest! {
 /// Quadratic time for any of these units would exceed the time limit.
 #[test]
 fn pathological_texts_take_linear_time_to_split() {
+    check_linear_time(&[
+        "x", "\n", "# H\n", "# H\nx\n", "a\n\n", "\n\n\nx", "# \n", "é", " ", "### ", ",", "x\n",
+    ]);
+}
+
+#[test]
+fn pathological_code_blocks_take_linear_time_to_split() {
+    check_linear_time(&["```\n", "~~~ a\n", "~\n"]);
+}
+
+#[track_caller]
+fn check_linear_time(units: &[&str]) {
     const SIZE: usize = 1_000_000;
-    for unit in [
-        "x", "\n", "# H\n", "# H\nx\n", "a\n\n", "\n\n\nx", "# \n", "é", " ", "### ", ",", "x\n", "```\n",
-        "~~~ a\n", "~\n",
-    ] {
+    for unit in units {
         let text = unit.repeat(SIZE / unit.len());
         let start = Instant::now();
         for max in [1_000, 64_000] {

@@ -272,7 +272,7 @@ struct PartLengths {
     texts: usize,
     others: usize,
     structure: usize,
-    /// What surrounds the texts.
+    /// Length of the members beside the texts.
     frames: usize,
 }
 

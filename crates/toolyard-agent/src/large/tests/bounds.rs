@@ -85,7 +85,7 @@ async fn result_of_any_form_is_bounded() {
 }
 
 #[tokio::test]
-async fn what_a_model_sees_as_media_stays() {
+async fn media_for_a_model_stay() {
     let long = "x".repeat(30_000);
     for block in [
         json!({"type": "image", "data": long, "mimeType": "image/png"}),
@@ -181,7 +181,7 @@ async fn truncated_result_is_within_its_bound() {
     }
 }
 
-/// What is stored once more as compact JSON fits, although the text does not.
+/// The compact JSON of the structured content fits, although the text does not.
 #[tokio::test]
 async fn notice_does_not_report_zero_omitted_characters() {
     let limits = MemorySettings { entries: 1, ..MemorySettings::default() };
