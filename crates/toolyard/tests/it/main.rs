@@ -35,6 +35,7 @@ mod pass_through;
 mod processes;
 mod progress;
 mod real_servers;
+mod result_bounds;
 mod result_forms;
 mod schemathesis;
 mod sdk_examples;
