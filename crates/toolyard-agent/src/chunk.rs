@@ -13,6 +13,7 @@
 //! Chunks leave out the lines of headings, which are the labels of their chunks; the blank line at which a section was
 //! split; and blank lines that would be a chunk of their own. [`TextChunk::start`] tells where these are.
 
+mod fences;
 mod labels;
 mod outline;
 mod packing;

@@ -2,7 +2,11 @@
 //! keys.
 //!
 //! - [`rules`]: the length above which a result is large, and its chunks;
+//! - `blocks`: the blocks of a result by what they are for a model;
 //! - `content`: the parts of a result, and the result without some of them;
+//! - `entry_results`: results of the tools of working memory;
+//! - `members`: `_meta` and other members beside the content;
+//! - `peer_error`: errors of servers that are too long;
 //! - `mirror`: texts that repeat the structured content;
 //! - `places`: the text that is stored with each chunk, so that nothing of the whole is lost;
 //! - `preparation`: the work that takes time in proportion to the length of a result;
@@ -14,9 +18,13 @@
 //! that see no working memory get the beginning of a large result. Results that are short enough pass without being
 //! parsed.
 
+mod blocks;
 mod content;
+mod entry_results;
+mod members;
 pub mod message;
 mod mirror;
+mod peer_error;
 pub(crate) mod places;
 mod preparation;
 pub mod rules;
@@ -33,7 +41,7 @@ use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 use toolyard_core::layers::{CallResult, Layer, NextLayer};
 use toolyard_core::long_work::StopSignal;
-use toolyard_core::output_schema::{OutputSchemaMode, STRUCTURED};
+use toolyard_core::output_schema::OutputSchemaMode;
 use toolyard_core::{
     Call, CallOutput, CallTarget, Caller, ErrorCode, Json, LongWork, Object, Outcome, Registry,
     RegistryEntry, TaskAction, ToolError,
@@ -42,7 +50,7 @@ use toolyard_manifest::ResultSettings;
 
 use crate::guides::GuideDocument;
 use crate::memory::session_handles::set_handle;
-use crate::memory::tools::NAMES;
+use crate::memory::tools::{NAMES, RESULT_CHARS_META};
 use crate::memory::{MemoryCaller, MemoryError, RoomPolicy, SESSION_META, WorkingMemory};
 use content::ResultLimit;
 use preparation::{MemoryTarget, PreparedResult, ResultPreparation, SplitResult};
@@ -68,8 +76,8 @@ pub struct LargeResults {
 pub struct LargeSettings {
     /// Working memory that stores the results. `None`: they are truncated.
     pub memory: Option<WorkingMemory>,
-    /// Handler that has the tools of that memory. Results of these tools pass at any length: a chunk that is read must
-    /// not be stored again.
+    /// Handler that has the tools of that memory. Results of these tools are cut: a chunk that is read must not be stored
+    /// again.
     pub handler: Arc<str>,
     /// Limits and thresholds.
     pub options: ResultSettings,
@@ -79,8 +87,8 @@ pub struct LargeSettings {
 struct ChunkingPlan {
     settings: Arc<LargeSettings>,
     limit: ResultLimit,
-    /// True if results with structured content pass at any length.
-    keeps_structure: bool,
+    /// Maximum length of a result of a tool of working memory, which is cut and not stored. `None` for other tools.
+    entry_bound: Option<usize>,
     caller: Caller,
     /// Origin of the call, from which the owner of long work follows.
     origin: Option<Arc<dyn Any + Send + Sync>>,
@@ -120,17 +128,22 @@ impl LargeResults {
             return None;
         }
         let settings = self.settings.borrow().clone()?;
-        if entry.handler.name == settings.handler && NAMES.contains(&&*entry.own) {
-            return None;
-        }
+        let is_reading = entry.handler.name == settings.handler && NAMES.contains(&&*entry.own);
         let (grant, model) = (call.caller.grant.as_deref(), call.meta.get_str(MODEL_META));
+        let threshold = rules::threshold(&settings.options, &entry.chunking, grant, model.as_deref());
+        let entry_bound = is_reading.then(|| {
+            let chunk = rules::chunk_size(&settings.options, threshold);
+            let threshold = threshold.max(rules::MIN_BOUND);
+            entry_results::bound(&call.target, &entry.own, call.arguments(), threshold, chunk)
+        });
         let output_schemas = rules::output_schemas(&settings.options, entry);
         Some(ChunkingPlan {
             limit: ResultLimit {
-                threshold: rules::threshold(&settings.options, &entry.chunking, grant, model.as_deref()),
+                threshold,
                 promises_structure: output_schemas == Some(OutputSchemaMode::Extend),
+                keeps_structure: output_schemas == Some(OutputSchemaMode::Keep),
             },
-            keeps_structure: output_schemas == Some(OutputSchemaMode::Keep),
+            entry_bound,
             caller: call.caller.clone(),
             origin: call.origin.clone(),
             long_work: self.long_work.clone(),
@@ -148,15 +161,28 @@ impl LargeResults {
 
     /// Limits the length of an output. The result of a task is a member of the task's description.
     async fn limit_output(&self, mut output: CallOutput, plan: &ChunkingPlan) -> CallResult {
+        let max = plan.least_bound();
+        let short = match plan.is_task {
+            true => members::task_without_long_members(&output.body, max),
+            false => members::without_long_members(&output.body, max),
+        };
+        if let Some(short) = short {
+            output.body = short;
+        }
+        if let Some(bound) = plan.entry_bound {
+            return Ok(Outcome::Done(entry_results::limited(output, bound)));
+        }
         if !plan.is_task {
             let body = self.limit_body(&output, plan).await?;
             return Ok(Outcome::Done(CallOutput { body: body.unwrap_or(output.body), ..output }));
         }
         let result = output.body.get("result").and_then(|result| result.to_object().ok());
-        if let Some(body) = result
-            && let Some(body) = self.limit_body(&CallOutput { body, is_error: false }, plan).await?
-        {
-            output.body.set("result", body.to_json());
+        if let Some(whole) = result {
+            let short = members::without_long_members(&whole, max);
+            let result = CallOutput { body: short.clone().unwrap_or(whole), is_error: false };
+            if let Some(body) = self.limit_body(&result, plan).await?.or(short) {
+                output.body.set("result", body.to_json());
+            }
         }
         Ok(Outcome::Done(output))
     }
@@ -169,7 +195,7 @@ impl LargeResults {
     ) -> Result<Option<Object>, ToolError> {
         let size = preparation::size(output);
         // A result with no more bytes than the limit has characters is not parsed.
-        if size <= plan.limit.threshold || plan.keeps_structure && output.body.get(STRUCTURED).is_some() {
+        if size <= plan.limit.threshold {
             return Ok(None);
         }
         let memory = plan.settings.memory.as_ref().filter(|_| self.sees_memory(plan));
@@ -203,18 +229,27 @@ impl Layer for LargeResults {
         "large_results"
     }
 
-    fn call<'a>(&'a self, call: Call, next: NextLayer<'a>) -> BoxFuture<'a, CallResult> {
+    fn call<'a>(&'a self, mut call: Call, next: NextLayer<'a>) -> BoxFuture<'a, CallResult> {
         let Some(plan) = self.plan(&call, next.entry) else { return next.run(call) };
+        if plan.entry_bound.is_some() {
+            call.meta.set(RESULT_CHARS_META, Json::unsigned(plan.least_bound() as u64));
+        }
         Box::pin(async move {
-            match next.run(call).await? {
-                Outcome::Done(output) => self.limit_output(output, &plan).await,
-                other => Ok(other),
+            match next.run(call).await {
+                Ok(Outcome::Done(output)) => self.limit_output(output, &plan).await,
+                Ok(other) => Ok(other),
+                Err(error) => Err(peer_error::limited(error, plan.least_bound())),
             }
         })
     }
 }
 
 impl ChunkingPlan {
+    /// Returns the bound of what is neither content nor stored, in characters.
+    fn least_bound(&self) -> usize {
+        self.limit.threshold.max(rules::MIN_BOUND)
+    }
+
     /// Returns a place for the result. Fails with the reason, for the model.
     async fn place(&self, memory: &WorkingMemory) -> Result<ResultPlace, String> {
         let options = &self.settings.options;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::json::{Json, Object};
 use crate::nearest::did_you_mean;
-use crate::secrets::SecretRedactor;
+use crate::secrets::{SecretRedactor, hide_sealed_ids};
 
 /// The reason why a call failed. [`ErrorCode::row`] is the only table of what each frontend answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -131,6 +131,17 @@ pub fn timed_out_after(time: Duration) -> String {
     }
 }
 
+/// Maximum length of an unknown name in a message, in characters. A client chooses the name.
+const MAX_NAME_CHARS: usize = 200;
+
+/// Returns a name for a message, shortened if it is long.
+fn shown_name(name: &str) -> Cow<'_, str> {
+    match name.char_indices().nth(MAX_NAME_CHARS) {
+        Some((end, _)) => Cow::Owned(format!("{}…", &name[..end])),
+        None => Cow::Borrowed(name),
+    }
+}
+
 /// A failed call: a code, a message and a reason for the caller, and a cause for the log.
 #[derive(Debug)]
 pub struct ToolError {
@@ -161,7 +172,13 @@ impl ToolError {
     /// Returns the error for a name that the caller does not have.
     #[must_use]
     pub fn unknown_tool(name: &str) -> Self {
-        Self::new(ErrorCode::ToolNotFound, format!("Unknown tool: {name}"))
+        Self::new(ErrorCode::ToolNotFound, format!("Unknown tool: {}", shown_name(name)))
+    }
+
+    /// Returns the error for the name of a prompt that the caller does not have.
+    #[must_use]
+    pub fn unknown_prompt(name: &str) -> Self {
+        Self::new(ErrorCode::PromptNotFound, format!("Unknown prompt: {}", shown_name(name)))
     }
 
     /// Returns the error for a name that the caller does not have, with the names that it may have meant.
@@ -169,7 +186,7 @@ impl ToolError {
     pub fn unknown_tool_but(name: &str, near: &[impl AsRef<str>]) -> Self {
         let suggestion = did_you_mean(near);
         let stop = if suggestion.is_empty() { "" } else { "." };
-        Self::new(ErrorCode::ToolNotFound, format!("Unknown tool: {name}{stop}{suggestion}"))
+        Self::new(ErrorCode::ToolNotFound, format!("Unknown tool: {}{stop}{suggestion}", shown_name(name)))
     }
 
     /// Returns the error for a call that needs `capabilities`, as MCP writes them.
@@ -177,6 +194,12 @@ impl ToolError {
     pub fn missing_capability(capabilities: Object) -> Self {
         let error = Self::new(ErrorCode::MissingCapability, "The client lacks a capability that this needs");
         Self { required: Some(capabilities), ..error }
+    }
+
+    /// Replaces the message for the caller.
+    #[must_use]
+    pub fn with_message(self, message: impl Into<Cow<'static, str>>) -> Self {
+        Self { message: message.into(), ..self }
     }
 
     /// Adds a cause for the log.
@@ -314,7 +337,7 @@ impl Error for ToolError {
     }
 }
 
-/// A [`ToolError`] for operators: see [`ToolError::outline`].
+/// A [`ToolError`] for operators, without sealed ids: see [`ToolError::outline`].
 #[derive(Debug)]
 pub struct ErrorOutline<'a>(&'a ToolError);
 
@@ -323,10 +346,10 @@ impl fmt::Display for ErrorOutline<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.peer() {
             Some(_) => f.write_str("The server answered with an error of its own")?,
-            None => self.0.fmt(f)?,
+            None => f.write_str(&hide_sealed_ids(&self.0.message))?,
         }
         if f.alternate() {
-            causes(self.0).try_for_each(|cause| write!(f, ": {cause}"))?;
+            causes(self.0).try_for_each(|cause| write!(f, ": {}", hide_sealed_ids(&cause)))?;
         }
         Ok(())
     }
@@ -351,6 +374,24 @@ mod tests {
         assert_eq!(causes(&error).collect::<Vec<_>>(), ["late: sent [REDACTED]"]);
         assert_eq!(error.peer(), Some(&peer));
         assert_eq!(error.outline().to_string(), "The server answered with an error of its own");
+    }
+
+    #[test]
+    fn long_name_is_shortened() {
+        let check = |error: ToolError, expected: &str| assert_eq!(error.message(), expected);
+        let (long, cut) = ("é".repeat(100_000), format!("{}…", "é".repeat(200)));
+        check(ToolError::unknown_tool("a"), "Unknown tool: a");
+        check(ToolError::unknown_tool(&long), &format!("Unknown tool: {cut}"));
+        check(ToolError::unknown_prompt(&long), &format!("Unknown prompt: {cut}"));
+        let near = format!("Unknown tool: {cut}. Did you mean `a`?");
+        check(ToolError::unknown_tool_but(&long, &["a"]), &near);
+    }
+
+    #[test]
+    fn outline_has_no_sealed_ids() {
+        let error = ToolError::unknown_tool("tyid_AAAA").caused_by("no tyid_BBBB");
+        assert_eq!(error.message(), "Unknown tool: tyid_AAAA");
+        assert_eq!(format!("{:#}", error.outline()), "Unknown tool: [REDACTED]: no [REDACTED]");
     }
 
     #[test]

@@ -232,7 +232,7 @@ impl Registry {
                 is_owner.then_some(entry).ok_or_else(|| ToolError::unknown_tool(tool))
             }
             CallTarget::Prompt(name) | CallTarget::Completion(CompletionReference::Prompt(name)) => {
-                let unknown = || ToolError::new(ErrorCode::PromptNotFound, format!("Unknown prompt: {name}"));
+                let unknown = || ToolError::unknown_prompt(name);
                 self.prompts.by_name.get(name).ok_or_else(unknown)
             }
             CallTarget::Resource(uri) => self.resource(uri).ok_or_else(|| unknown_resource(uri)),

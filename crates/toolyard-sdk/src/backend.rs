@@ -240,7 +240,7 @@ impl RegisteredItems {
 }
 
 fn unknown_prompt(name: &str) -> ToolError {
-    ToolError::new(ErrorCode::PromptNotFound, format!("Unknown prompt: {name}"))
+    ToolError::unknown_prompt(name)
 }
 
 fn unknown_resource(uri: &str) -> ToolError {

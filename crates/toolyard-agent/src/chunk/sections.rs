@@ -1,5 +1,7 @@
 //! Splits a text at its headings.
 
+use super::fences::code_block;
+
 /// Maximum length of a heading in bytes. A longer line is not a heading, because labels appear in tables.
 const MAX_HEADING_LENGTH: usize = 200;
 
@@ -29,6 +31,8 @@ pub(super) struct TextSections<'a> {
     text: &'a str,
     /// Heading of the next section, and the start of its content. `None` at the end.
     next: Option<(SectionHeading<'a>, usize)>,
+    /// False after a block of code that does not end: then lines that look like fences are none.
+    has_fences: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -40,7 +44,7 @@ struct SectionHeading<'a> {
 
 impl<'a> TextSections<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        Self { text, next: Some((SectionHeading { text: "", level: 0, start: 0 }, 0)) }
+        Self { text, next: Some((SectionHeading { text: "", level: 0, start: 0 }, 0)), has_fences: true }
     }
 }
 
@@ -54,6 +58,15 @@ impl<'a> Iterator for TextSections<'a> {
         while line_start < self.text.len() {
             let rest = &self.text[line_start..];
             let length = memchr::memchr(b'\n', rest.as_bytes()).map_or(rest.len(), |at| at + 1);
+            let block = if self.has_fences { code_block(rest) } else { None };
+            match block {
+                Some(Some(block)) => {
+                    line_start += block;
+                    continue;
+                }
+                Some(None) => self.has_fences = false,
+                None => {}
+            }
             if let Some((text, level)) = heading_of(&rest[..length]) {
                 end = line_start;
                 self.next = Some((SectionHeading { text, level, start: line_start }, line_start + length));

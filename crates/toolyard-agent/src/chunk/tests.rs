@@ -118,6 +118,19 @@ fn heading_without_text_is_in_the_labels_below_it() {
 }
 
 #[test]
+fn lines_of_a_code_block_are_no_headings() {
+    #[track_caller]
+    fn check(text: &str, expected: &[&str]) {
+        let headings: Vec<_> = chunks(text, 1_000).map(|chunk| chunk.heading.into_owned()).collect();
+        assert_eq!(headings, expected, "{text:?}");
+    }
+    check("# A\n```sh\n# a comment\n```\nx\n# B\ny\n", &["A", "B"]);
+    check("# A\n~~~\n# a comment\n```\n# another\n~~~\n# B\ny\n", &["A", "B"]);
+    // A block without an end is none.
+    check("# A\n```\nx\n# B\ny\n~~~\nz\n# C\n~~~\n", &["A", "B", "C"]);
+}
+
+#[test]
 fn headings_without_anything_below_are_counted() {
     let check = |text: &str, expected| assert_eq!(empty_sections(text), expected, "{text:?}");
     check("", 0);
@@ -186,8 +199,20 @@ proptest! {
 /// Quadratic time for any of these units would exceed the time limit.
 #[test]
 fn pathological_texts_take_linear_time_to_split() {
+    check_linear_time(&[
+        "x", "\n", "# H\n", "# H\nx\n", "a\n\n", "\n\n\nx", "# \n", "é", " ", "### ", ",", "x\n",
+    ]);
+}
+
+#[test]
+fn pathological_code_blocks_take_linear_time_to_split() {
+    check_linear_time(&["```\n", "~~~ a\n", "~\n"]);
+}
+
+#[track_caller]
+fn check_linear_time(units: &[&str]) {
     const SIZE: usize = 1_000_000;
-    for unit in ["x", "\n", "# H\n", "# H\nx\n", "a\n\n", "\n\n\nx", "# \n", "é", " ", "### ", ",", "x\n"] {
+    for unit in units {
         let text = unit.repeat(SIZE / unit.len());
         let start = Instant::now();
         for max in [1_000, 64_000] {

@@ -29,6 +29,10 @@ const MIN_CHARS: usize = 1200;
 /// Number of chunks up to which all keys are whole, even if an id makes them long.
 const MAX_LONG_KEYS: usize = 3;
 
+/// Note of a reference beside a message.
+pub(super) const BRIEF_NOTE: &str =
+    "The result is too large, and is in working memory. `key` is the key of its outline.";
+
 /// Stands for the common beginning of keys. No key begins like this.
 pub(crate) const ABBREVIATION: &str = "…";
 
@@ -104,7 +108,7 @@ pub struct StoredText {
     pub chars: usize,
     /// Number of its lines.
     pub lines: usize,
-    /// Shape of the result, if it is JSON.
+    /// Shape of the result, if it is JSON that can be queried.
     pub shape: Option<String>,
     /// Its chunks.
     pub pieces: Vec<StoredPiece>,
@@ -115,16 +119,22 @@ pub struct StoredText {
 }
 
 impl StoredText {
-    /// Describes a text and its chunks.
+    /// Describes a text and its chunks. A longer text than `max_query` bytes cannot be queried.
     #[must_use]
-    pub fn new(tool: Arc<str>, text: &str, pieces: Vec<StoredPiece>, visible: &VisibleKeys) -> Self {
+    pub fn new(
+        tool: Arc<str>,
+        text: &str,
+        pieces: Vec<StoredPiece>,
+        visible: &VisibleKeys,
+        max_query: usize,
+    ) -> Self {
         Self {
             index: keys::index_key(&visible.base),
             legend: visible.legend(pieces.len()),
             tool,
             chars: text.chars().count(),
             lines: text.lines().count(),
-            shape: shape::shape(text),
+            shape: (text.len() <= max_query).then(|| shape::shape(text)).flatten(),
             pieces,
         }
     }
@@ -147,7 +157,9 @@ impl StoredText {
         }
         message.push_str(TABLE_HEAD);
         let (mut rows, room) = (0, room.max(MIN_CHARS));
-        let after = LINES_AFTER_TABLE + self.shape.as_ref().map_or(0, |shape| shape.chars().count());
+        let of_shape = self.shape.as_ref().map_or(0, |shape| shape.chars().count());
+        let leaves_shape = message.chars().count() + LINES_AFTER_TABLE + of_shape <= room;
+        let after = LINES_AFTER_TABLE + if leaves_shape { of_shape } else { 0 };
         for (number, StoredPiece { label, key }) in pieces.iter().enumerate().take(MAX_ROWS) {
             // A bar would end the table cell.
             let row = format!("| {number} | {} | `{key}` |\n", label.replace('|', "\\|"));
@@ -161,6 +173,11 @@ impl StoredText {
             let _ = writeln!(message, "\n… and {} more, which the document outline lists.", count - rows);
         }
         let _ = match &self.shape {
+            Some(_) if !leaves_shape => write!(
+                message,
+                "\nThe result is JSON: query_working_memory(key, expression) with the key of the outline selects from all \
+                 chunks\nby a JMESPath expression, without reading them."
+            ),
             Some(shape) => write!(
                 message,
                 "\nThe result is JSON: query_working_memory(key, expression) with the key of the outline selects from all \
@@ -218,6 +235,14 @@ pub(super) fn text_is_whole(why: &str) -> String {
 #[must_use]
 pub fn truncation(omitted: usize, why: &str) -> String {
     format!("\n[result truncated — {omitted} chars omitted]\nThe rest was not put into working memory. {why}")
+}
+
+/// Returns the notice at the end of a truncated result of a tool of working memory.
+pub(super) fn entry_truncation(omitted: usize) -> String {
+    format!(
+        "\n[result truncated — {omitted} chars omitted]\nRead a part of it: get_from_working_memory with `lines` or `grep`, or \
+         query_working_memory for JSON."
+    )
 }
 
 /// Returns the reason for a result that exceeds even an empty working memory.

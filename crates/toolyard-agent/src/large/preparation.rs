@@ -23,6 +23,9 @@ use crate::memory::chunk_keys as keys;
 #[cfg(test)]
 mod tests;
 
+/// Bound from which a reference has all instructions, in characters.
+const MIN_FOR_NOTE: usize = 4000;
+
 /// Maximum size in bytes of a result that is worked on at once, which takes a few milliseconds.
 pub(super) const MAX_INLINE_BYTES: usize = 1024 * 1024;
 
@@ -52,6 +55,8 @@ pub(super) struct ResultKeys {
     pub(super) base: String,
     /// As the caller reads them.
     pub(super) visible: VisibleKeys,
+    /// Maximum number of bytes that a query looks into.
+    pub(super) max_query: usize,
 }
 
 /// A result after the work.
@@ -94,7 +99,7 @@ impl ResultPreparation {
     pub(super) fn run(self, stop: &StopSignal) -> PreparedResult {
         let Self { output, limit, settings, tool, target } = self;
         let Some(content) = LargeContent::open(&output, limit) else { return PreparedResult::Unchanged };
-        if let Some(shortened) = content.without_structure(&output.body) {
+        if let Some(shortened) = content.without_storage(&output.body) {
             return PreparedResult::Shortened(shortened);
         }
         let keys = match target {
@@ -158,10 +163,13 @@ impl SplitResult {
     /// Returns the result with a message about what is stored instead of that.
     pub(super) fn replaced(self, body: Object) -> Object {
         let (content, stored) = (self.content, self.entries.described);
-        let note = stored.note();
         let place = Some((&*stored.index, stored.pieces.len()));
-        let reference = StoredResult { stored: place, chars: stored.chars, note: &note }.to_json();
-        let room = content.room().saturating_sub(reference.as_bytes().len());
+        let reference = |note: &str| StoredResult { stored: place, chars: stored.chars, note }.to_json();
+        // Beside a message, which has the same instructions, the reference is brief if there is little room.
+        let note = stored.note();
+        let is_brief = content.threshold() < MIN_FOR_NOTE && content.whole_part() != Some(WholePart::Text);
+        let reference = if is_brief { reference(message::BRIEF_NOTE) } else { reference(&note) };
+        let room = content.room().saturating_sub(reference.as_text().chars().count());
         let mut message = stored.message(room);
         if content.whole_part() == Some(WholePart::Structure) {
             message.push_str(message::STRUCTURE_IS_WHOLE);
@@ -179,7 +187,7 @@ impl ResultEntries {
     fn of(text: &str, chunks: &[TextChunk<'_>], tool: Arc<str>, keys: &ResultKeys) -> Self {
         let pieces = message::pieces(&keys.visible, chunks);
         let outline = message::outline(&keys.visible, &pieces, chunks);
-        let described = StoredText::new(tool, text, pieces, &keys.visible);
+        let described = StoredText::new(tool, text, pieces, &keys.visible, keys.max_query);
         let stored = StoredChunks::new(text, chunks).map(|(stored, place)| (stored.len(), place));
         Self { chunks: stored.collect(), outline, described }
     }

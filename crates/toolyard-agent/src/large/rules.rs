@@ -11,6 +11,9 @@ use crate::chunk::{self, TextChunk};
 /// Member of a request's `_meta` in which a host names its model.
 pub const MODEL_META: &str = "toolyard/model";
 
+/// Bound that messages, errors and results of working memory have at least, in characters.
+pub(super) const MIN_BOUND: usize = 2000;
+
 /// Number of chunks of one section each for every heading without text.
 const EMPTY_SHARE: usize = 4;
 

@@ -30,7 +30,8 @@ impl ResultPlace {
         let base = keys::new_base(&result.namespace, tool)?;
         // The keys that the caller reads differ from the stored ones if they carry an id.
         let visible = VisibleKeys { base: access.visible_base(&result, &base, ttl), has_id: result.is_new };
-        Ok(Self { keys: ResultKeys { base, visible }, access, namespace: result.namespace })
+        let keys = ResultKeys { base, visible, max_query: memory.limits().query.input_bytes };
+        Ok(Self { keys, access, namespace: result.namespace })
     }
 
     /// Returns a handle of the namespace for the host, if the caller needs one.

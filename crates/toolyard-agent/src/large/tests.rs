@@ -1,5 +1,6 @@
 //! A gateway with a working memory and a server, whose tools all return the same result.
 
+mod bounds;
 mod chunks;
 mod forms;
 mod messages;
@@ -30,7 +31,8 @@ use crate::memory::testing::ManualStore;
 use crate::memory::tools;
 use crate::memory::{MemoryNamespace, SessionHandleSettings, SessionHandles};
 
-/// Answers each call with the same result. The result `echo` is the `_meta` of the call as a text.
+/// Answers each call with the same result. The result `echo` is the `_meta` of the call as a text, and `jsonRpcError` is
+/// the error of a server.
 struct FixedResultBackend {
     catalog: watch::Sender<Arc<Catalog>>,
     result: Value,
@@ -44,6 +46,10 @@ impl Backend for FixedResultBackend {
     fn call(&self, call: Call) -> BoxFuture<'_, CallResult> {
         if self.result == "echo" {
             return ready(Ok(Outcome::Done(CallOutput::text(call.meta.to_json().as_text())))).boxed();
+        }
+        if let Some(error) = self.result.get("jsonRpcError") {
+            let failure = ToolError::new(ErrorCode::ExecutionFailed, "The server answered with an error");
+            return ready(Err(failure.from_peer(Json::from_value(error)))).boxed();
         }
         let body = Json::from_value(&self.result).to_object().expect("an object");
         let is_error = self.result["isError"] == true;

@@ -240,3 +240,12 @@ fn shape_of(value: &Variable) -> String {
         other => format!("a {}", other.get_type()),
     }
 }
+
+impl QueryRunner {
+    /// Returns a runner whose results have at most this many characters.
+    #[must_use]
+    pub fn within(&self, chars: usize) -> Self {
+        let result_chars = self.limits.result_chars.min(chars);
+        Self { limits: QuerySettings { result_chars, ..self.limits }, ..self.clone() }
+    }
+}

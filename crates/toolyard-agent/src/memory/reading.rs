@@ -160,3 +160,15 @@ impl PartReader {
         Ok(part?)
     }
 }
+
+/// Characters of a result for its title and the notice at its end.
+const MAX_TITLE: usize = 300;
+
+impl PartReader {
+    /// Returns a reader whose results have at most this many characters, and at least 100 of the text.
+    #[must_use]
+    pub fn within(&self, chars: usize) -> Self {
+        let result_chars = self.limits.result_chars.min(chars.saturating_sub(MAX_TITLE).max(100));
+        Self { limits: ReadSettings { result_chars, ..self.limits }, ..self.clone() }
+    }
+}

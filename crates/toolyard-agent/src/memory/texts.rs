@@ -1,5 +1,6 @@
 //! The results of the tools, as a model reads them.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 use std::time::SystemTime;
 
@@ -11,13 +12,24 @@ use super::working_memory::format_duration;
 /// Maximum number of entries in a list.
 const MAX_SHOWN: usize = 200;
 
+/// Maximum length of an argument in a message, in characters. A full path has 512 at most.
+const MAX_ARGUMENT_CHARS: usize = 512;
+
 pub(super) fn saved(record: &MemoryRecord, now: SystemTime) -> String {
     let time = format_duration(record.left(now));
     format!("Saved to working memory as `{}` ({} chars, expires in {time}).", record.key, record.chars)
 }
 
 pub(crate) fn missing(key: &str) -> String {
-    format!("Working memory entry '{}' not found or has expired.", key.trim())
+    format!("Working memory entry '{}' not found or has expired.", shown(key.trim()))
+}
+
+/// Returns an argument for a message, shortened if it is long.
+fn shown(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(MAX_ARGUMENT_CHARS) {
+        Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
+        None => Cow::Borrowed(text),
+    }
 }
 
 pub(super) fn deleted(record: &MemoryRecord) -> String {
@@ -75,7 +87,7 @@ pub(super) fn search_result(
 }
 
 fn nothing(what: &str, prefix: Option<&str>, own: Option<&MemoryNamespace>) -> String {
-    let prefix = prefix.map(|prefix| format!(" under '{prefix}'")).unwrap_or_default();
+    let prefix = prefix.map(|prefix| format!(" under '{}'", shown(prefix))).unwrap_or_default();
     let own = own.map(|own| format!(" Your own entries are under `{own}`.")).unwrap_or_default();
     format!("{what}{prefix}.{own}")
 }

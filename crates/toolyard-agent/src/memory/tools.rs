@@ -31,6 +31,9 @@ pub const LIST: &str = "list_working_memory";
 /// See [`SAVE`].
 pub const QUERY: &str = "query_working_memory";
 
+/// Member of a call's `_meta` by which the gateway tells these tools how many characters their caller's results have.
+pub(crate) const RESULT_CHARS_META: &str = "toolyard/resultChars";
+
 /// Names of all tools. Their results are never stored in working memory again.
 pub const NAMES: [&str; 6] = [SAVE, GET, DELETE, SEARCH, LIST, QUERY];
 

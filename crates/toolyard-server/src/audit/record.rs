@@ -345,11 +345,12 @@ fn redacted_value(arguments: &Json, redact: &[String]) -> Value {
 fn redact_value(value: &mut Value, redact: &[String]) {
     match value {
         Value::Object(members) => {
-            for (name, value) in members.iter_mut() {
+            for (name, mut value) in std::mem::take(members) {
                 match redact.contains(&name.to_lowercase()) {
-                    true => *value = Value::from(REDACTED),
-                    false => redact_value(value, redact),
+                    true => value = Value::from(REDACTED),
+                    false => redact_value(&mut value, redact),
                 }
+                members.insert(hide_sealed_ids(&name).into_owned(), value);
             }
         }
         Value::Array(items) => items.iter_mut().for_each(|item| redact_value(item, redact)),
@@ -371,11 +372,13 @@ mod tests {
         let arguments = serde_json::json!({
             "key": "session/tyid_AAAA/tool-a-1",
             "arguments": {"keys": ["tyid_BBBB"], "password": "x", "text": "{\"key\": \"tyid_CCCC\"}"},
+            "tyid_DDDD": 1,
         });
         let recorded = redacted_value(&Json::from_value(&arguments), &["password".to_owned()]);
         let expected = serde_json::json!({
             "key": "session/[REDACTED]/tool-a-1",
             "arguments": {"keys": ["[REDACTED]"], "password": "[REDACTED]", "text": "{\"key\": \"[REDACTED]\"}"},
+            "[REDACTED]": 1,
         });
         assert_eq!(recorded, expected);
     }

@@ -37,6 +37,7 @@ mod processes;
 mod progress;
 mod real_servers;
 mod rest_clients;
+mod result_bounds;
 mod result_forms;
 mod schemathesis;
 mod sdk_examples;

@@ -172,7 +172,7 @@ fn text_that_fits_is_not_called_truncated() {
     let options = ResultSettings::default();
     let preparation = ResultPreparation {
         output: CallOutput { body: Json::from_value(&body).to_object().expect("an object"), is_error: false },
-        limit: ResultLimit { threshold: 64_000, promises_structure: true },
+        limit: ResultLimit { threshold: 64_000, promises_structure: true, keeps_structure: false },
         settings: Arc::new(LargeSettings { memory: None, handler: "memory".into(), options }),
         tool: "read".into(),
         target: None,

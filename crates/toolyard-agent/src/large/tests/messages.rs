@@ -12,7 +12,7 @@ fn message_matches_the_documentation() {
     let chunks: Vec<_> = chunk::chunks(&result, 20_087).collect();
     let visible = VisibleKeys { base, has_id: false };
     let pieces = message::pieces(&visible, &chunks);
-    let stored = StoredText::new("list_models".into(), &result, pieces, &visible);
+    let stored = StoredText::new("list_models".into(), &result, pieces, &visible, usize::MAX);
     insta::assert_snapshot!(stored.message(64_000));
 }
 
@@ -38,7 +38,7 @@ fn id_is_written_once_for_many_chunks() {
         let visible = VisibleKeys { base: base.clone(), has_id };
         let pieces = message::pieces(&visible, &chunks);
         let outline = message::outline(&visible, &pieces, &chunks);
-        let stored = StoredText::new("log".into(), &page, pieces, &visible);
+        let stored = StoredText::new("log".into(), &page, pieces, &visible, usize::MAX);
         [stored.message(64_000), stored.note(), outline]
     };
     insta::assert_snapshot!(texts(4, true).join("\n---\n").replace(&"A".repeat(67), "ID"));
@@ -72,4 +72,15 @@ fn guides_name_existing_memory_tools() {
         }
         assert!(guide.document.starts_with("# ") && !guide.summary.contains('\n'));
     }
+}
+
+#[test]
+fn json_that_is_too_long_for_a_query_is_read_by_lines() {
+    let visible = VisibleKeys { base: "session/abc123/tool-a-a1b2c3".to_owned(), has_id: false };
+    let json = r#"{"rows": [1, 2, 3]}"#;
+    let message =
+        |max_query| StoredText::new("a".into(), json, Vec::new(), &visible, max_query).message(64_000);
+    assert!(message(json.len()).contains("query_working_memory(key, expression)"));
+    let long = message(json.len() - 1);
+    assert!(!long.contains("query_working_memory") && long.contains("grep: \"PATTERN\""), "{long}");
 }

@@ -1,5 +1,6 @@
 //! The arguments of the tools.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -32,7 +33,7 @@ pub(super) struct GetMemoryArgs {
     pub(super) key: String,
     /// "120-180", "first 20" or "last 20"
     #[serde(default)]
-    pub(super) lines: Option<String>,
+    pub(super) lines: Option<LinesArg>,
     /// Only lines that match this regular expression
     #[serde(default)]
     pub(super) grep: Option<String>,
@@ -47,8 +48,44 @@ pub(super) struct GetMemoryArgs {
 impl GetMemoryArgs {
     pub(super) fn part(&self) -> Result<PartRequest, PartError> {
         let context = self.context.unwrap_or_default().clamp(0.0, MAX_CONTEXT as f64) as usize;
-        let (lines, grep) = (self.lines.as_deref(), self.grep.as_deref());
-        PartRequest::parse(lines, grep, self.ignore_case.unwrap_or_default(), context)
+        let lines = self.lines.as_ref().map(LinesArg::text);
+        PartRequest::parse(
+            lines.as_deref(),
+            self.grep.as_deref(),
+            self.ignore_case.unwrap_or_default(),
+            context,
+        )
+    }
+}
+
+/// Lines as a text, or the number of one line.
+#[derive(Debug, Deserialize)]
+#[serde(untagged, expecting = "expected a string or an integer")]
+pub(super) enum LinesArg {
+    Text(String),
+    Number(i64),
+}
+
+impl LinesArg {
+    fn text(&self) -> Cow<'_, str> {
+        match self {
+            Self::Text(text) => Cow::Borrowed(text),
+            Self::Number(number) => Cow::Owned(number.to_string()),
+        }
+    }
+}
+
+impl JsonSchema for LinesArg {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Lines".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": ["string", "integer"]})
     }
 }
 

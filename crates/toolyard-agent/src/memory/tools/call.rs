@@ -2,6 +2,7 @@
 
 use toolyard_sdk::{Context, ToolFailure};
 
+use super::RESULT_CHARS_META;
 use super::args::{
     DeleteMemoryArgs, GetMemoryArgs, ListMemoryArgs, QueryMemoryArgs, SaveMemoryArgs, SearchMemoryArgs,
     non_blank, tags, ttl,
@@ -62,7 +63,7 @@ impl MemoryHandlers {
             return Ok(texts::missing(&args.key));
         };
         let source = SourceText { text, lines_before, lines_after, is_part: index.is_some() };
-        let part = self.parts.read(source, part).await?;
+        let part = self.parts.within(result_chars(context)).read(source, part).await?;
         Ok(match index.filter(|_| !part.has_match) {
             Some(index) => format!("{} {}", part.text, texts::whole_text(&index)),
             None => part.text,
@@ -118,7 +119,7 @@ impl MemoryHandlers {
         let Some(found) = self.reader.whole(&access, &args.key).await? else {
             return Ok(texts::missing(&args.key));
         };
-        Ok(self.queries.run(found.text, args.expression).await?)
+        Ok(self.queries.within(result_chars(context)).run(found.text, args.expression).await?)
     }
 
     /// Returns the entries of a list or search: those of the caller's own namespace, or those whose path begins with
@@ -169,6 +170,12 @@ impl MemoryHandlers {
         });
         Ok(records)
     }
+}
+
+/// Returns the maximum length of the caller's results in characters.
+fn result_chars(context: &Context) -> usize {
+    let chars = context.meta(RESULT_CHARS_META).and_then(|chars| chars.as_u64());
+    chars.map_or(usize::MAX, |chars| usize::try_from(chars).unwrap_or(usize::MAX))
 }
 
 /// Returns `true` if a path has a prefix, ignoring case. A namespace must match whole segments: `session/a` does not
