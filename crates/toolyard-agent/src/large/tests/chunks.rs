@@ -49,7 +49,7 @@ fn result_of_100_megabytes_is_split_in_bounded_memory() {
     let size = body.len();
     let output = CallOutput { body: Object::parse(body).expect("an object"), is_error: false };
     let before = peak();
-    let limit = ResultLimit { threshold: 64_000, promises_structure: false };
+    let limit = ResultLimit { threshold: 64_000, promises_structure: false, keeps_structure: false };
     let content = LargeContent::open(&output, limit).expect("it is large");
     let opened = peak();
     assert!(opened - before < size * 5 / 4, "{} bytes to open {size}", opened - before);
