@@ -106,6 +106,11 @@ fn registry_in_yaml() {
             endpoint: EndpointUrl(http://mcp-code.tools.svc.cluster.local:8080/…),
             headers: [],
             auth: None,
+            outbound: OutboundSettings {
+                proxy: None,
+                authority: None,
+                skips_verification: false,
+            },
         },
     )
     ");

@@ -70,6 +70,7 @@ limits:
   storeConnections: 14
 timeouts:
   firstList: 0s
+  firstStart: 21s
   connect: 1s
   eraProbe: 2s
   sessionIdle: 3h
@@ -87,6 +88,7 @@ timeouts:
   laneIdle: 70s
   processIdle: 15m
   export: 6s
+programs: {environment: [HTTPS_PROXY], moreEnvironment: [COMPANY_CA]}
 telemetry:
   prefix: rock.bot
   otlp: {endpoint: 'http://127.0.0.1:4318', protocol: http, headers: {Authorization: 'Bearer b'}, interval: 7s}
@@ -173,51 +175,11 @@ fn process_with_every_setting() {
         },
         programs: ProgramEnvironment {
             environment: [
-                "HTTP_PROXY",
                 "HTTPS_PROXY",
-                "ALL_PROXY",
-                "NO_PROXY",
-                "SSL_CERT_FILE",
-                "SSL_CERT_DIR",
-                "NODE_EXTRA_CA_CERTS",
-                "NODE_USE_ENV_PROXY",
-                "REQUESTS_CA_BUNDLE",
-                "CURL_CA_BUNDLE",
-                "NPM_CONFIG_REGISTRY",
-                "NPM_CONFIG_CAFILE",
-                "NPM_CONFIG_PROXY",
-                "NPM_CONFIG_HTTPS_PROXY",
-                "NPM_CONFIG_NOPROXY",
-                "NPM_CONFIG_STRICT_SSL",
-                "NPM_CONFIG_CACHE",
-                "NPM_CONFIG_PREFIX",
-                "NPM_CONFIG_USERCONFIG",
-                "PIP_INDEX_URL",
-                "PIP_EXTRA_INDEX_URL",
-                "PIP_CERT",
-                "PIP_PROXY",
-                "PIP_TRUSTED_HOST",
-                "PIP_CONFIG_FILE",
-                "PIP_CACHE_DIR",
-                "UV_INDEX",
-                "UV_DEFAULT_INDEX",
-                "UV_INDEX_URL",
-                "UV_EXTRA_INDEX_URL",
-                "UV_CACHE_DIR",
-                "UV_TOOL_DIR",
-                "UV_CONFIG_FILE",
-                "UV_NATIVE_TLS",
-                "UV_SYSTEM_CERTS",
-                "UV_INSECURE_HOST",
-                "PIPX_HOME",
-                "GOPROXY",
-                "GOFLAGS",
-                "GONOSUMDB",
-                "GOSUMDB",
-                "DOCKER_HOST",
-                "DOCKER_CONFIG",
             ],
-            more_environment: [],
+            more_environment: [
+                "COMPANY_CA",
+            ],
         },
         functions: FunctionHosting {
             lend: [
@@ -435,7 +397,7 @@ fn process_with_every_setting() {
         timeouts: ProcessTimeouts {
             first_list: 0ns,
             connect: 1s,
-            first_start: 300s,
+            first_start: 21s,
             era_probe: 2s,
             session_idle: 10800s,
             client_answer: 1200s,

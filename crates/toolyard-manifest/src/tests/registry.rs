@@ -220,7 +220,7 @@ fn unknown_fields() {
     ");
     assert_snapshot!(problems(&mcp("transport: stdio\ncommand: x\n\"odd key\": 1")), @r#"
     tools.yaml:11:7: spec.handlers[0].mcpConfig["odd key"]: unknown field
-      expected one of transport, command, args, workDir, env, lane, era, toolFilter, retryPolicy
+      expected one of transport, command, args, workDir, env, firstStart, lane, era, toolFilter, retryPolicy
     "#);
 }
 

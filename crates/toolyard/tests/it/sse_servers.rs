@@ -91,6 +91,9 @@ fn python_server_accepts_the_token() {
             json!({"timeouts": {"firstList": "300ms"}}),
         );
         assert_eq!(gateway.tools(), [""; 0]);
-        gateway.process.stderr.wait_for("the reason", |log| log.contains("401 Unauthorized").then_some(()));
+        gateway
+            .process
+            .stderr
+            .wait_for("the reason", |log| log.contains("HTTP status 401: the server refused").then_some(()));
     }
 }
