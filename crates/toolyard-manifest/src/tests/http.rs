@@ -46,6 +46,7 @@ urlTemplate: https://a.example/users/{id}
 retryPolicy: {maxAttempts: 3, initialBackoff: 1s, backoffMultiplier: '1.5', maxBackoff: 1m, retryOn: [], retryOnNetworkError: false, respectRetryAfter: false}";
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "the snapshot has a line for each field")]
 fn handler_with_every_field() {
     assert_debug_snapshot!(read(&config(ALL_FIELDS)), @r#"
     HttpHandler {

@@ -87,6 +87,7 @@ impl Home {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "the snapshot is the whole file")]
 fn manifest_without_clients_has_the_demo() {
     let home = Home::new();
     assert_snapshot!(home.shown(&home.run(&["init"])), @"
@@ -180,6 +181,7 @@ fn manifest_without_clients_has_the_demo() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "the test has a file of each client")]
 fn servers_of_all_clients_are_imported() {
     let home = Home::with_clients();
     assert_snapshot!(home.shown(&home.run(&["init", "--yes"])), @"
