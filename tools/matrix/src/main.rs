@@ -344,7 +344,8 @@ impl MatrixGateway {
     }
 }
 
-/// JSON is valid YAML. Without a document of the process, the gateway has its default configuration.
+/// JSON is valid YAML. The gateway has its default configuration, but waits longer for the era of a server: of a server that
+/// starts slowly on a busy machine it would take the older one.
 fn manifest_of(handlers: &[Value]) -> String {
     let registry = json!({
         "apiVersion": "omnia.altairalabs.ai/v1alpha1",
@@ -352,7 +353,12 @@ fn manifest_of(handlers: &[Value]) -> String {
         "metadata": {"name": "matrix"},
         "spec": {"handlers": handlers},
     });
-    registry.to_string()
+    let process = json!({
+        "apiVersion": "toolyard.dev/v1alpha1",
+        "kind": "Toolyard",
+        "spec": {"timeouts": {"eraProbe": "20s"}},
+    });
+    format!("{registry}\n---\n{process}\n")
 }
 
 #[cfg(test)]
