@@ -9,7 +9,10 @@ use xtask_support::process;
 
 /// Arguments that install mdBook from source. Its server, its watcher and its search are not needed.
 const MDBOOK: [&str; 8] =
-    ["install", "--debug", "--locked", "--no-default-features", "mdbook", "--version", "0.5.4", "--quiet"];
+    ["install", "--debug", "--locked", "--no-default-features", "mdbook", "--version", "0.5.4", "--root"];
+
+/// Folder of mdBook, from the root of the repository.
+const FOLDER: &str = "target/mdbook";
 
 /// Arguments of `cargo xtask docs`.
 #[derive(clap::Args)]
@@ -24,8 +27,10 @@ pub(crate) fn run(args: &BookArgs) -> anyhow::Result<()> {
     if args.picture {
         terminal_picture::write(&xtask_support::builds::sibling_program("toolyard")?)?;
     }
-    if !process::is_successful("mdbook", &["--version"]) {
-        process::run(process::cargo().args(MDBOOK)).context("install mdBook")?;
+    let root = xtask_support::root();
+    let program = root.join(FOLDER).join("bin/mdbook");
+    if !program.exists() {
+        process::run(process::cargo().args(MDBOOK).arg(root.join(FOLDER))).context("install mdBook")?;
     }
-    process::run(Command::new("mdbook").arg("build").arg(xtask_support::root().join("docs")))
+    process::run(Command::new(program).arg("build").arg(root.join("docs")))
 }
