@@ -14,6 +14,9 @@ const PICTURE: &str = "docs/terminal.svg";
 /// The address that the commands use by default.
 const DEFAULT_ADDRESS: &str = "127.0.0.1:8080";
 
+/// The program of an installed package.
+const INSTALLED: &str = "/usr/bin/toolyard";
+
 /// The commands after `serve`.
 const COMMANDS: [&[&str]; 3] = [&["tools"], &["call", "add", "a=1", "b=2"], &["doctor"]];
 
@@ -58,7 +61,8 @@ pub(super) fn write(toolyard: &Path) -> anyhow::Result<()> {
     for output in outputs {
         session.push_str(&output?);
     }
-    let picture = draw(&session.replace(&address, DEFAULT_ADDRESS));
+    let session = session.replace(&address, DEFAULT_ADDRESS).replace(&*toolyard.to_string_lossy(), INSTALLED);
+    let picture = draw(&session);
     Ok(std::fs::write(xtask_support::root().join(PICTURE), picture)?)
 }
 
