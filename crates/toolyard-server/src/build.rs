@@ -111,7 +111,7 @@ impl HandlerBuilder {
     /// Returns the client for a handler with these settings.
     ///
     /// # Errors
-    /// The reason, if the certificate authorities cannot be read.
+    /// The reason, if the certificate authorities cannot be read or the proxy cannot be used.
     fn outbound_client(&self, outbound: &OutboundSettings) -> Result<HttpClient, String> {
         let client = match (&outbound.authority, outbound.skips_verification) {
             (_, true) => HttpClient::without_verification().map_err(|error| error.to_string())?,
@@ -122,9 +122,9 @@ impl HandlerBuilder {
         Ok(match &outbound.proxy {
             None => client,
             Some(ProxyChoice::Direct) => client.with_proxies(ProxySettings::none()),
-            // The manifest has checked the URL.
+            // The manifest has checked the URL. Without its proxy the handler must not connect.
             Some(ProxyChoice::Url(url)) => {
-                client.with_proxies(ProxySettings::all(url.expose()).unwrap_or_default())
+                client.with_proxies(ProxySettings::all(url.expose()).ok_or("proxy: cannot use this URL")?)
             }
         })
     }
