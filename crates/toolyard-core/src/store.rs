@@ -123,6 +123,10 @@ pub trait LogStore: Send + Sync {
 
     /// Removes records older than `before`. Returns their number.
     fn trim(&self, space: KeySpace, before: SystemTime) -> StoreFuture<'_, u64>;
+
+    /// Removes the oldest records until the space has at most `bytes` bytes as stored. Returns their number. Records
+    /// that were appended together may go together.
+    fn trim_to_size(&self, space: KeySpace, bytes: u64) -> StoreFuture<'_, u64>;
 }
 
 /// A record of an event.

@@ -39,6 +39,18 @@ const BACKOFF: (Duration, Duration) = (Duration::from_millis(200), Duration::fro
 /// Interval of checks for expired entries.
 const TRIM_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
+/// Interval of checks of the log's size.
+const SIZE_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Bounds of the stored log.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LogBounds {
+    /// Lifetime of entries. `None`: for ever.
+    pub(crate) retention: Option<Duration>,
+    /// Maximum size in bytes; the oldest entries are removed beyond it.
+    pub(crate) bytes: u64,
+}
+
 /// Maximum number of entries per page.
 const MAX_PAGE_SIZE: usize = 1000;
 
@@ -343,12 +355,12 @@ impl CallLog {
     pub(crate) async fn write(
         self: Arc<Self>,
         store: Arc<dyn Store>,
-        retention: Option<Duration>,
+        bounds: LogBounds,
         mut stop: oneshot::Receiver<()>,
     ) {
         let mut pending = Vec::new();
         let mut wait = BACKOFF.0;
-        let mut trimmed_at = None;
+        let (mut trimmed_at, mut measured_at) = (None, None);
         let mut is_stopping = false;
         while !is_stopping {
             tokio::select! {
@@ -360,7 +372,12 @@ impl CallLog {
             if self.append(&*store, &mut pending).await {
                 wait = BACKOFF.0;
             }
-            trim(&*store, retention, &mut trimmed_at).await;
+            if is_due(&mut trimmed_at, TRIM_INTERVAL) {
+                trim(&*store, bounds.retention).await;
+            }
+            if is_due(&mut measured_at, SIZE_INTERVAL) {
+                trim_to_size(&*store, bounds.bytes).await;
+            }
         }
         // Entries that were queued while others waited for another attempt.
         if pending.is_empty() {
@@ -398,17 +415,37 @@ impl CallLog {
     }
 }
 
-async fn trim(store: &dyn Store, retention: Option<Duration>, trimmed_at: &mut Option<Instant>) {
+/// Returns true, and sets the time, if the last time is at least `interval` ago.
+fn is_due(last: &mut Option<Instant>, interval: Duration) -> bool {
+    let is_due = last.is_none_or(|last| last.elapsed() >= interval);
+    if is_due {
+        *last = Some(Instant::now());
+    }
+    is_due
+}
+
+async fn trim(store: &dyn Store, retention: Option<Duration>) {
     let Some(before) = retention.and_then(|retention| SystemTime::now().checked_sub(retention)) else {
         return;
     };
-    if trimmed_at.is_some_and(|at| at.elapsed() < TRIM_INTERVAL) {
-        return;
-    }
-    *trimmed_at = Some(Instant::now());
     if let Err(error) = store.trim(CALLS, before).await {
         let error = &error as &dyn std::error::Error;
         tracing::warn!(error, "cannot remove expired entries from the log of function calls");
+    }
+}
+
+async fn trim_to_size(store: &dyn Store, bytes: u64) {
+    match store.trim_to_size(CALLS, bytes).await {
+        Ok(0) => {}
+        Ok(entries) => tracing::warn!(
+            entries,
+            bytes,
+            "removed the oldest entries from the log of function calls, which had reached `functions.logBytes`"
+        ),
+        Err(error) => {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(error, "cannot remove the oldest entries from the log of function calls");
+        }
     }
 }
 

@@ -22,7 +22,7 @@ use toolyard_core::store::Store;
 use toolyard_core::{ErrorCode, Json};
 use toolyard_sandbox::packages::PackageInstaller;
 
-use crate::calls::{self, CallLog, CallOutcome, CallRecorder, LogPage, LogQuery};
+use crate::calls::{self, CallLog, CallOutcome, CallRecorder, LogBounds, LogPage, LogQuery};
 use crate::error::FunctionError;
 use crate::function_index::FunctionIndex;
 use crate::invoke::{self, InvocationResult, InvokeError};
@@ -49,6 +49,8 @@ pub struct HostOptions {
     pub queued_entries: usize,
     /// Retention of log entries. `None`: unlimited.
     pub retention: Option<Duration>,
+    /// Maximum size of the stored log, in bytes. The oldest entries are removed beyond it.
+    pub log_bytes: u64,
 }
 
 /// A variable, and the functions that may use it.
@@ -75,6 +77,7 @@ impl Default for HostOptions {
             loaded_bytes: 256 << 20,
             queued_entries: 10_000,
             retention: Some(Duration::from_secs(30 * 24 * 60 * 60)),
+            log_bytes: 256 << 20,
         }
     }
 }
@@ -108,9 +111,10 @@ impl FunctionHost {
     pub fn start(store: Arc<dyn Store>, run: Arc<dyn CodeRunner>, options: HostOptions) -> Self {
         let index = Arc::new(FunctionIndex::new(store.clone()));
         let call_log = CallLog::new(options.queued_entries);
+        let log_bounds = LogBounds { retention: options.retention, bytes: options.log_bytes };
         let (stop, stopped) = oneshot::channel();
         let mut tasks = JoinSet::new();
-        tasks.spawn(call_log.clone().write(store.clone(), options.retention, stopped));
+        tasks.spawn(call_log.clone().write(store.clone(), log_bounds, stopped));
         tasks.spawn(sweep(store));
         let (following, every) = (index.clone(), options.poll_interval);
         tasks.spawn(async move { following.follow(every).await });

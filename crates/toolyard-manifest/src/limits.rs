@@ -108,6 +108,9 @@ section! {
         ///
         /// The records of some seconds while a database is unavailable.
         pub queued_records: usize = "queuedRecords", CountField, default 20_000;
+        /// Maximum size of audit records that wait to be written, with their arguments. Arguments that do not fit are
+        /// replaced by their digest.
+        pub queued_record_bytes: usize = "queuedRecordBytes", SizeField(64 << 10), default 16 << 20;
         /// Maximum number of tools of one handler, and of its prompts, resources and templates.
         ///
         /// Far beyond what a model can choose from, and a stop for lists that never end.

@@ -11,6 +11,7 @@ mod record;
 mod service;
 mod writer;
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -40,39 +41,58 @@ pub struct AuditOptions {
     pub file: Option<PathBuf>,
     /// Retention of records in the store. `None`: for ever.
     pub retention: Option<Duration>,
+    /// Maximum size of the trail in the store, in bytes. The oldest records are removed beyond it.
+    pub bytes: u64,
+}
+
+/// Bounds and content of an [`AuditQueue`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AuditQueueOptions {
+    /// Maximum number of records that are not written yet.
+    pub records: usize,
+    /// Maximum bytes that they hold.
+    pub bytes: usize,
+    /// True if small arguments are kept too, because the trail has the arguments and not only digests of long ones.
+    pub arguments: bool,
 }
 
 /// Queues records, which an [`AuditWriter`] writes.
 pub struct AuditQueue {
-    queue: Mutex<Vec<QueuedRecord>>,
-    capacity: usize,
-    /// Bytes held by queued records.
-    queued_bytes: AtomicUsize,
-    lost: AtomicU64,
-    /// Records taken from the queue that are not in the store yet.
+    queue: Mutex<VecDeque<QueuedRecord>>,
+    options: AuditQueueOptions,
+    /// Number of records that are not in the store yet, and the bytes that they hold.
     unwritten: AtomicUsize,
+    unwritten_bytes: AtomicUsize,
+    lost: AtomicU64,
+    /// Number of records that were removed because the trail reached its size.
+    removed: AtomicU64,
     next_number: AtomicU64,
     /// Prefix that distinguishes request ids of this process from those of others.
     node: String,
     not_empty: Notify,
 }
 
-/// Maximum bytes of arguments in the queue. Beyond it arguments are replaced by their digest at once.
-const MAX_QUEUED_BYTES: usize = 64 << 20;
+/// Records that were taken from the queue, and the bytes that they hold there until they are written or lost.
+#[derive(Debug, Default)]
+struct TakenRecords {
+    records: Vec<QueuedRecord>,
+    bytes: usize,
+}
 
 impl AuditQueue {
-    /// Creates a queue for `capacity` records.
+    /// Creates a queue.
     #[must_use]
-    pub fn new(capacity: usize) -> Arc<Self> {
+    pub fn new(options: AuditQueueOptions) -> Arc<Self> {
         let mut node = [0; 4];
         // Without random bytes, requests of two processes may have the same id.
         let _zeroes = getrandom::fill(&mut node);
         Arc::new(Self {
             queue: Mutex::default(),
-            capacity,
-            queued_bytes: AtomicUsize::new(0),
-            lost: AtomicU64::new(0),
+            options,
             unwritten: AtomicUsize::new(0),
+            unwritten_bytes: AtomicUsize::new(0),
+            lost: AtomicU64::new(0),
+            removed: AtomicU64::new(0),
             next_number: AtomicU64::new(0),
             node: crate::keys::key::hex(&node),
             not_empty: Notify::new(),
@@ -85,6 +105,12 @@ impl AuditQueue {
         self.lost.load(Ordering::Relaxed)
     }
 
+    /// Number of records removed since the start because the trail reached its size.
+    #[must_use]
+    pub fn removed(&self) -> u64 {
+        self.removed.load(Ordering::Relaxed)
+    }
+
     /// Queues an action other than a call.
     pub fn record_event(&self, event: AuditEvent) {
         self.push(QueuedRecord::Event(event));
@@ -95,55 +121,75 @@ impl AuditQueue {
         self.push(QueuedRecord::Change(Box::new(change)));
     }
 
+    /// Queues a record. If its arguments do not fit, it has their digest instead; if that does not fit, it is lost.
     fn push(&self, mut record: QueuedRecord) {
-        let bytes = record.bytes();
-        if self.queued_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes > MAX_QUEUED_BYTES {
-            self.queued_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        if !self.reserve(record.bytes()) {
             record.digest();
+            if !self.reserve(record.bytes()) {
+                self.lost.fetch_add(1, Ordering::Relaxed);
+                return;
+            }
         }
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        let (length, is_full) = (queue.len(), queue.len() >= self.capacity);
-        if !is_full {
-            queue.push(record);
-        } else {
-            self.queued_bytes.fetch_sub(record.bytes(), Ordering::Relaxed);
-        }
+        let was_empty = queue.is_empty();
+        queue.push_back(record);
         drop(queue);
-        match (is_full, length) {
-            (true, _) => drop(self.lost.fetch_add(1, Ordering::Relaxed)),
-            // The writer sleeps only while the queue is empty.
-            (false, 0) => self.not_empty.notify_one(),
-            (false, _) => {}
+        // The writer sleeps only while the queue is empty.
+        if was_empty {
+            self.not_empty.notify_one();
         }
     }
 
-    /// Takes all queued records. The taker reports their outcome: [`AuditQueue::mark_written`] or
-    /// [`AuditQueue::mark_lost`].
-    fn take(&self) -> Vec<QueuedRecord> {
+    /// Reserves room for one more record. Returns false if there is none.
+    fn reserve(&self, bytes: usize) -> bool {
+        let AuditQueueOptions { records: max_records, bytes: max_bytes, .. } = self.options;
+        let records = self.unwritten.fetch_add(1, Ordering::Relaxed) + 1;
+        let sum = self.unwritten_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let fits = records <= max_records && sum <= max_bytes;
+        if !fits {
+            self.release(1, bytes);
+        }
+        fits
+    }
+
+    fn release(&self, records: usize, bytes: usize) {
+        self.unwritten.fetch_sub(records, Ordering::Relaxed);
+        self.unwritten_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Takes at most `limit` of the oldest records from the queue. The taker reports their outcome:
+    /// [`AuditQueue::mark_written`] or [`AuditQueue::mark_lost`].
+    fn take(&self, limit: usize) -> TakenRecords {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        let records = std::mem::take(&mut *queue);
-        self.unwritten.fetch_add(records.len(), Ordering::Relaxed);
+        let count = queue.len().min(limit);
+        let records: Vec<_> = queue.drain(..count).collect();
         drop(queue);
-        self.queued_bytes.fetch_sub(records.iter().map(QueuedRecord::bytes).sum(), Ordering::Relaxed);
-        records
+        let bytes = records.iter().map(QueuedRecord::bytes).sum();
+        TakenRecords { records, bytes }
+    }
+
+    /// Number of records in the queue.
+    fn queue_length(&self) -> usize {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
     /// Counts taken records as written.
-    fn mark_written(&self, records: usize) {
-        self.unwritten.fetch_sub(records, Ordering::Relaxed);
+    fn mark_written(&self, records: usize, bytes: usize) {
+        self.release(records, bytes);
     }
 
     /// Counts taken records as lost.
-    fn mark_lost(&self, records: usize) {
-        self.mark_written(records);
+    fn mark_lost(&self, records: usize, bytes: usize) {
+        self.release(records, bytes);
         self.lost.fetch_add(records as u64, Ordering::Relaxed);
     }
 
     /// Discards all unwritten records at shutdown. Returns their number.
     fn discard_unwritten(&self) -> usize {
-        drop(self.take());
-        let records = self.unwritten.load(Ordering::Relaxed);
-        self.mark_lost(records);
+        drop(self.take(usize::MAX));
+        let records = self.unwritten.swap(0, Ordering::Relaxed);
+        self.unwritten_bytes.store(0, Ordering::Relaxed);
+        self.lost.fetch_add(records as u64, Ordering::Relaxed);
         records
     }
 
@@ -153,29 +199,4 @@ impl AuditQueue {
 }
 
 #[cfg(test)]
-mod tests {
-    use toolyard_core::layers::CallObserver;
-    use toolyard_core::{Call, ErrorCode, Json, ToolError};
-
-    use super::*;
-
-    #[test]
-    fn queued_arguments_are_limited_in_bytes() {
-        const SIZE: usize = 4 << 20;
-        let audit = AuditQueue::new(1000);
-        let arguments = Json::string(&"x".repeat(SIZE));
-        for _ in 0..MAX_QUEUED_BYTES / SIZE + 2 {
-            let error = ToolError::new(ErrorCode::Unavailable, "Unknown tool");
-            audit.unknown(&Call::tool("t", arguments.clone()), &error);
-        }
-        let queue = audit.queue.lock().unwrap();
-        let queued_bytes: Vec<_> = queue.iter().map(QueuedRecord::bytes).collect();
-        assert_eq!(queued_bytes.len(), MAX_QUEUED_BYTES / SIZE + 2, "each call is noted");
-        let sum: usize = queued_bytes.iter().sum();
-        assert!(sum <= MAX_QUEUED_BYTES && sum == audit.queued_bytes.load(Ordering::Relaxed), "{sum}");
-        assert_eq!(queued_bytes.last(), Some(&0), "the last ones are digests");
-        drop(queue);
-        audit.take();
-        assert_eq!(audit.queued_bytes.load(Ordering::Relaxed), 0);
-    }
-}
+mod tests;

@@ -8,13 +8,13 @@ use toolyard_agent::search::ToolEmbeddings;
 use toolyard_core::LongWork;
 use toolyard_core::long_work::BackgroundSpawner;
 use toolyard_core::store::Store;
-use toolyard_manifest::ProcessSettings;
+use toolyard_manifest::{ArgumentRecording, ProcessSettings};
 use toolyard_mcp::server::owner_of;
 use toolyard_net::budget::ByteBudget;
 use toolyard_process::ProcessTable;
 use toolyard_store::{DatabaseLocation, StoreOptions};
 
-use crate::audit::AuditQueue;
+use crate::audit::{AuditQueue, AuditQueueOptions};
 use crate::counters::CallCounters;
 use crate::embeddings;
 use crate::fleet::{FleetHandle, UnstartedFleet};
@@ -71,7 +71,7 @@ impl GatewayContext {
             budget: ByteBudget::new(process.limits.bytes_in_flight),
             long_work: LongWork::new(background).owned_by(owner_of),
             counters: Arc::default(),
-            audit: AuditQueue::new(process.limits.queued_records),
+            audit: AuditQueue::new(audit_queue_options(process)),
             embeddings: embeddings::create(process)?,
             log: options.log.clone(),
             fleet,
@@ -80,6 +80,14 @@ impl GatewayContext {
             stopping: watch::Sender::new(false),
         };
         Ok((context, unstarted))
+    }
+}
+
+fn audit_queue_options(process: &ProcessSettings) -> AuditQueueOptions {
+    AuditQueueOptions {
+        records: process.limits.queued_records,
+        bytes: process.limits.queued_record_bytes,
+        arguments: process.audit.arguments == ArgumentRecording::Redacted,
     }
 }
 

@@ -126,6 +126,7 @@ fn host_options(hosting: &FunctionHosting, packages: PackageInstaller) -> HostOp
         host_variables: grants.collect(),
         queued_entries: hosting.queued_logs,
         retention: Some(hosting.log_retention).filter(|time| !time.is_zero()),
+        log_bytes: hosting.log_bytes as u64,
         ..HostOptions::default()
     }
 }

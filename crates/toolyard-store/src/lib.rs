@@ -5,7 +5,7 @@
 //! - [`reopening`]: a store that may be unavailable at first, or for a while;
 //! - `sqlite`: one file, one writer thread, two reader threads;
 //! - `postgres`: a connection pool;
-//! - `convert`, `select`: shared by both databases.
+//! - `convert`, `log_block`, `select`: shared by both databases.
 //!
 //! Durability of an acknowledged write: on SQLite, its commit has reached the disk (`fsync`), which all writes that
 //! waited meanwhile share; in memory, none; on PostgreSQL, as its `synchronous_commit` says, by default the same
@@ -14,6 +14,7 @@
 mod convert;
 pub mod error;
 pub mod location;
+mod log_block;
 #[cfg(feature = "postgres")]
 mod postgres;
 pub mod reopening;

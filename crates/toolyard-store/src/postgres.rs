@@ -3,7 +3,7 @@
 //! - [`pool`]: connections, all driven by one runtime;
 //! - [`tls`]: their encryption;
 //! - [`migration`]: the tables;
-//! - [`kv`], [`blob`], [`lease`], [`log`]: the store traits;
+//! - [`kv`], [`blob`], [`lease`], [`log`]: the store traits; [`log_rows`] has log records of earlier versions;
 //! - [`errors`]: classification of PostgreSQL errors.
 
 mod blob;
@@ -11,6 +11,7 @@ mod errors;
 mod kv;
 mod lease;
 mod log;
+mod log_rows;
 mod migration;
 mod pool;
 mod tls;
@@ -118,15 +119,16 @@ async fn query_rows(
         let statement = client.prepare_cached(statement).await?;
         client.query(&statement, parameters).await
     };
-    with_timeout(rows).await
+    with_timeout(rows, errors::store_error).await
 }
 
 /// Fails after [`STATEMENT_TIMEOUT`]. The server may have executed the statement by then.
-async fn with_timeout<T>(
-    work: impl Future<Output = Result<T, tokio_postgres::Error>>,
+async fn with_timeout<T, E>(
+    work: impl Future<Output = Result<T, E>>,
+    store_error: impl FnOnce(E) -> StoreError,
 ) -> Result<T, StoreError> {
     let outcome = timeout(STATEMENT_TIMEOUT, work).await;
     let done =
         outcome.map_err(|_| StoreError::new(StoreErrorKind::Unavailable, "the server does not respond"))?;
-    done.map_err(errors::store_error)
+    done.map_err(store_error)
 }

@@ -173,4 +173,8 @@ impl LogStore for ReopeningStore {
     fn trim(&self, space: KeySpace, before: SystemTime) -> StoreFuture<'_, u64> {
         Box::pin(async move { self.store().await?.trim(space, before).await })
     }
+
+    fn trim_to_size(&self, space: KeySpace, bytes: u64) -> StoreFuture<'_, u64> {
+        Box::pin(async move { self.store().await?.trim_to_size(space, bytes).await })
+    }
 }

@@ -3,7 +3,7 @@
 //! - [`mod@file`]: the file, and connections to it;
 //! - [`migration`]: its tables;
 //! - [`writer`], [`readers`]: the threads;
-//! - [`kv`], [`blob`], [`lease`], [`log`]: the store traits;
+//! - [`kv`], [`blob`], [`lease`], [`log`]: the store traits; [`log_rows`] has log records of earlier versions;
 //! - [`errors`]: classification of SQLite errors;
 //! - [`backup_file`]: consistent copies of the file.
 
@@ -14,6 +14,7 @@ mod file;
 mod kv;
 mod lease;
 mod log;
+mod log_rows;
 mod migration;
 mod readers;
 mod writer;

@@ -107,4 +107,8 @@ impl LogStore for Counting {
     fn trim(&self, space: KeySpace, before: SystemTime) -> StoreFuture<'_, u64> {
         self.ask(self.inner.trim(space, before))
     }
+
+    fn trim_to_size(&self, space: KeySpace, bytes: u64) -> StoreFuture<'_, u64> {
+        self.ask(self.inner.trim_to_size(space, bytes))
+    }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::{
     cursor::KeywordChoice,
-    field_type::{AnyTextField, DurationField, FileField, FlagField, KeywordField, ListField},
+    field_type::{AnyTextField, DurationField, FileField, FlagField, KeywordField, ListField, SizeField},
     section::section,
 };
 
@@ -30,6 +30,11 @@ section! {
         ///
         /// A quarter of a year.
         pub retention: Duration = "retention", DurationField, default Duration::from_secs(90 * 24 * 60 * 60);
+        /// Maximum size of the records in the store. Beyond it the oldest are removed, which the log, the trail and the
+        /// metric `toolyard.audit.removed` state. Checked once a minute.
+        ///
+        /// Ten to twenty million calls.
+        pub bytes: usize = "bytes", SizeField(1 << 20), default 1 << 30;
     }
 }
 

@@ -8,8 +8,8 @@ use toolyard_core::access::ScopePattern;
 use crate::{
     cursor::ValueCursor,
     field_type::{
-        CountField, CustomField, DurationField, FieldType, FlagField, NonEmptyListField, TextField,
-        TimeoutField,
+        CountField, CustomField, DurationField, FieldType, FlagField, NonEmptyListField, SizeField,
+        TextField, TimeoutField,
     },
     formats,
     handler::SecretString,
@@ -44,6 +44,9 @@ section! {
         /// Lifetime of function logs; `0s` keeps them forever.
         pub log_retention: Duration = "logRetention", DurationField,
             default Duration::from_secs(30 * 24 * 60 * 60);
+        /// Maximum size of function logs in the store. Beyond it the oldest entries are removed, which the log states.
+        /// Checked once a minute.
+        pub log_bytes: usize = "logBytes", SizeField(1 << 20), default 256 << 20;
     }
 }
 

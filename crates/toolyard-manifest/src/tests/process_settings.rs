@@ -16,9 +16,9 @@ allowedHosts: [tools.example.com]
 allowedOrigins: [https://app.example.com]
 store: {memory: true}
 cluster: {address: 'http://10.0.0.5:8080', key: 0123456789abcdef0123456789abcdef}
-audit: {enabled: false, arguments: redacted, redact: [pin], file: audit.jsonl, retention: 1h}
+audit: {enabled: false, arguments: redacted, redact: [pin], file: audit.jsonl, retention: 1h, bytes: 2MiB}
 sandbox: {isolation: best-effort, python: /usr/bin/python3, packages: packages, packagesBytes: 1GiB, packageHosts: [files.example.com], buildFromSource: true, uids: {first: 100000, count: 1000}}
-functions: {lend: {API_KEY: {value: k, functions: [weather, geo-*]}}, workers: 1, queuedCalls: 2, idle: 1s, callsPerWorker: 3, hostNetwork: true, queuedLogs: 4, logRetention: 1h}
+functions: {lend: {API_KEY: {value: k, functions: [weather, geo-*]}}, workers: 1, queuedCalls: 2, idle: 1s, callsPerWorker: 3, hostNetwork: true, queuedLogs: 4, logRetention: 1h, logBytes: 3MiB}
 builtins:
   scripts:
     enabled: true
@@ -59,6 +59,7 @@ limits:
   replayBytes: 2MiB
   listPage: 16
   queuedRecords: 15
+  queuedRecordBytes: 64KiB
   toolsPerHandler: 6
   processes: 9
   lanesPerHandler: 10
@@ -156,6 +157,7 @@ fn process_with_every_setting() {
                 "audit.jsonl",
             ),
             retention: 3600s,
+            bytes: 2097152,
         },
         sandbox: SandboxPolicy {
             isolation: BestEffort,
@@ -207,6 +209,7 @@ fn process_with_every_setting() {
             host_network: true,
             queued_logs: 4,
             log_retention: 3600s,
+            log_bytes: 3145728,
         },
         builtins: Some(
             BuiltinSettings {
@@ -381,6 +384,7 @@ fn process_with_every_setting() {
             replay_bytes: 2097152,
             list_page: 16,
             queued_records: 15,
+            queued_record_bytes: 65536,
             tools_per_handler: 6,
             json_depth: 600,
             processes: 9,
@@ -482,6 +486,7 @@ fn defaults_match_the_documentation() {
             ],
             file: None,
             retention: 7776000s,
+            bytes: 1073741824,
         },
         sandbox: SandboxPolicy {
             isolation: Required,
@@ -552,6 +557,7 @@ fn defaults_match_the_documentation() {
             host_network: false,
             queued_logs: 10000,
             log_retention: 2592000s,
+            log_bytes: 268435456,
         },
         builtins: None,
         llm: None,
@@ -574,6 +580,7 @@ fn defaults_match_the_documentation() {
             replay_bytes: 1048576,
             list_page: 1000,
             queued_records: 20000,
+            queued_record_bytes: 16777216,
             tools_per_handler: 10000,
             json_depth: 512,
             processes: 256,

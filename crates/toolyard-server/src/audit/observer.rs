@@ -11,7 +11,9 @@ use toolyard_net::budget::SMALL_MESSAGE;
 use toolyard_net::listener::ClientAddress;
 
 use super::AuditQueue;
-use super::record::{AuditActor, AuditArguments, QueuedCall, QueuedRecord};
+use super::record::{
+    AuditActor, AuditArguments, MAX_BYTES_WITHOUT_DIGEST, QueuedCall, QueuedRecord, TraceId,
+};
 use crate::keys::AuthenticatedCaller;
 
 /// Maximum bytes of a request id chosen by a client.
@@ -51,20 +53,25 @@ impl ObservedCall for AuditedCall<'_> {
 
 impl AuditQueue {
     /// Creates the record of a call at its start.
-    fn queued_call(&self, call: &Call) -> QueuedCall {
+    pub(super) fn queued_call(&self, call: &Call) -> QueuedCall {
         let head = call.origin.as_deref().and_then(|origin| origin.downcast_ref::<Parts>());
         let requested_id = head.and_then(|head| head.headers.get("x-request-id")?.to_str().ok());
         let requested_id =
             requested_id.filter(|id| (1..=MAX_REQUEST_ID_BYTES).contains(&id.len())).map(str::to_owned);
         let arguments = match (&call.target, call.arguments()) {
             (CallTarget::Tool(_) | CallTarget::Prompt(_), Some(arguments)) => {
-                AuditArguments::Whole(detached_arguments(arguments, head))
+                let bytes = arguments.as_bytes().len();
+                match self.options.arguments || bytes > MAX_BYTES_WITHOUT_DIGEST {
+                    true => AuditArguments::Whole(detached_arguments(arguments, head)),
+                    false => AuditArguments::Short(bytes),
+                }
             }
             _ => AuditArguments::None,
         };
         QueuedCall {
             time: SystemTime::now(),
             request: requested_id.unwrap_or_else(|| self.next_request_id()),
+            trace: call.meta.get_str("traceparent").and_then(|parent| TraceId::of_parent(&parent)),
             actor: AuditActor {
                 principal: call.caller.principal.clone(),
                 session: call.caller.session.clone(),
@@ -79,15 +86,16 @@ impl AuditQueue {
     }
 }
 
-/// Detaches the arguments from their message if it is large and mostly something else, because a queued record would
-/// keep the whole message in memory.
+/// Detaches the arguments from their message, unless they are most of a large one: a queued record would keep the whole
+/// message in memory, and the buffer that it was read into.
 fn detached_arguments(arguments: &Json, head: Option<&Parts>) -> Json {
-    let Some(head) = head else { return arguments.clone() };
-    let length = head.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-    // The length of the message is unknown.
-    let message: usize = length.unwrap_or(usize::MAX);
-    let is_part = message > SMALL_MESSAGE && arguments.as_bytes().len() < message / 2;
-    if is_part { arguments.detach() } else { arguments.clone() }
+    let length = head
+        .and_then(|head| head.headers.get(CONTENT_LENGTH))
+        .and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+    // The length of other messages is unknown.
+    let message = length.unwrap_or(usize::MAX);
+    let is_most = message > SMALL_MESSAGE && arguments.as_bytes().len() >= message / 2;
+    if is_most { arguments.clone() } else { arguments.detach() }
 }
 
 /// Returns the sender of a request.
@@ -120,7 +128,7 @@ mod tests {
 
     #[test]
     fn record_does_not_hold_a_large_message() {
-        check(10, Some(1000), false);
+        check(10, Some(1000), true);
         check(10, Some(1 << 20), true);
         check(900 << 10, Some(1 << 20), false);
         check(10, None, true);

@@ -21,6 +21,13 @@ use crate::keys::key::hex;
 /// Maximum bytes of recorded arguments. Of larger ones only the digest is recorded.
 const MAX_ARGUMENT_BYTES: usize = 16 << 10;
 
+/// Maximum bytes of arguments without a digest. Short texts can be guessed from their digest, and for most calls it would
+/// be the largest part of the record.
+pub(super) const MAX_BYTES_WITHOUT_DIGEST: usize = 128;
+
+/// Estimated bytes of a queued record beside its arguments.
+const RECORD_BYTES: usize = 512;
+
 /// Maximum characters of an unknown name, which a caller may have invented.
 const MAX_UNKNOWN_NAME_CHARS: usize = 200;
 
@@ -37,6 +44,8 @@ pub(super) enum QueuedRecord {
 pub(super) struct QueuedCall {
     pub(super) time: SystemTime,
     pub(super) request: String,
+    /// Id of the trace that the call belongs to.
+    pub(super) trace: Option<TraceId>,
     pub(super) actor: AuditActor,
     pub(super) target: CallTarget,
     /// The handler of the call. `None` for an unknown name.
@@ -44,6 +53,24 @@ pub(super) struct QueuedCall {
     pub(super) arguments: AuditArguments,
     pub(super) outcome: &'static str,
     pub(super) took: Duration,
+}
+
+/// Id of a trace (W3C Trace Context, section 3.2.2.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct TraceId(u128);
+
+impl TraceId {
+    /// Reads the id in a `traceparent`.
+    pub(super) fn of_parent(traceparent: &str) -> Option<Self> {
+        let id = traceparent.split('-').nth(1).filter(|id| id.len() == 32)?;
+        u128::from_str_radix(id, 16).ok().filter(|id| *id != 0).map(Self)
+    }
+}
+
+impl Serialize for TraceId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{:032x}", self.0))
+    }
 }
 
 /// The principal and client behind a record.
@@ -81,6 +108,8 @@ fn as_text<S: Serializer>(address: &Option<ClientAddress>, serializer: S) -> Res
 #[derive(Debug)]
 pub(super) enum AuditArguments {
     None,
+    /// The bytes of short arguments.
+    Short(usize),
     Whole(Json),
     Digest(String, usize),
 }
@@ -156,6 +185,8 @@ pub enum AuditAction {
     LogChanged,
     /// Records were lost.
     RecordsLost,
+    /// The oldest records were removed, because the trail had reached its size.
+    RecordsRemoved,
 }
 
 impl AuditAction {
@@ -172,6 +203,7 @@ impl AuditAction {
             Self::ToolAccepted => "tool_accepted",
             Self::LogChanged => "log_changed",
             Self::RecordsLost => "records_lost",
+            Self::RecordsRemoved => "records_removed",
         }
     }
 }
@@ -185,6 +217,8 @@ struct AuditRecord<'a> {
     action: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     request_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace_id: Option<TraceId>,
     #[serde(flatten)]
     actor: &'a AuditActor,
     /// Kind of the object: `tool`, `prompt`, `resource`, `completion`, `task` or `function`.
@@ -218,6 +252,7 @@ impl<'a> AuditRecord<'a> {
             time: iso_8601(time),
             action,
             request_id: None,
+            trace_id: None,
             actor,
             kind: None,
             name,
@@ -236,13 +271,18 @@ impl<'a> AuditRecord<'a> {
 impl QueuedRecord {
     /// Bytes held by the record.
     pub(super) fn bytes(&self) -> usize {
-        match self {
-            Self::Call(call) => match &call.arguments {
-                AuditArguments::Whole(arguments) => arguments.as_bytes().len(),
-                _ => 0,
-            },
-            Self::Event(_) | Self::Change(_) => 0,
-        }
+        let variable = match self {
+            Self::Call(call) => {
+                let arguments = match &call.arguments {
+                    AuditArguments::Whole(arguments) => arguments.as_bytes().len(),
+                    _ => 0,
+                };
+                arguments + call.target.name().len()
+            }
+            Self::Event(event) => event.object.len(),
+            Self::Change(change) => change.handler.len() + change.change.tool.len(),
+        };
+        RECORD_BYTES + variable
     }
 
     /// Replaces the arguments by their digest.
@@ -268,12 +308,14 @@ impl QueuedCall {
     fn to_record(&self, options: &AuditOptions) -> LogRecord {
         let (digest, bytes, arguments) = match &self.arguments {
             AuditArguments::None => (None, None, None),
+            AuditArguments::Short(bytes) => (None, Some(*bytes), None),
             AuditArguments::Digest(digest, bytes) => (Some(digest.clone()), Some(*bytes), None),
             AuditArguments::Whole(json) => {
                 let bytes = json.as_bytes().len();
                 let arguments = (options.arguments && bytes <= MAX_ARGUMENT_BYTES)
                     .then(|| redacted_value(json, &options.redact));
-                (Some(digest(json)), Some(bytes), arguments)
+                let digest = (bytes > MAX_BYTES_WITHOUT_DIGEST).then(|| digest(json));
+                (digest, Some(bytes), arguments)
             }
         };
         let name: Cow<'_, str> = match &self.handler {
@@ -289,13 +331,14 @@ impl QueuedCall {
         tags.extend(self.actor.principal.as_ref().map(|principal| ("principal", principal.to_string())));
         let body = AuditRecord {
             request_id: Some(&self.request),
+            trace_id: self.trace,
             kind: Some(kind(&self.target)),
             handler: self.handler.as_deref(),
             arguments_digest: digest,
             arguments_bytes: bytes,
             arguments,
             outcome: Some(self.outcome),
-            duration_ms: Some(self.took.as_secs_f64() * 1000.0),
+            duration_ms: Some(milliseconds(self.took)),
             ..AuditRecord::of(self.time, "call", &self.actor, name)
         };
         record(self.time, tags, &body)
@@ -329,6 +372,11 @@ const fn kind(target: &CallTarget) -> &'static str {
         CallTarget::Task(_) => "task",
         CallTarget::Function(_) => "function",
     }
+}
+
+/// Returns a duration in milliseconds, with a precision of one microsecond.
+fn milliseconds(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1e6).round() / 1e3
 }
 
 /// Returns the digest of the text as sent. Another order of members gives another digest.

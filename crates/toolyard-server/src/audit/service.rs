@@ -67,5 +67,6 @@ fn options(trail: &AuditTrail) -> AuditOptions {
         redact: trail.redact.iter().map(|name| name.to_lowercase()).collect(),
         file: trail.file.clone(),
         retention: (!trail.retention.is_zero()).then_some(trail.retention),
+        bytes: trail.bytes as u64,
     }
 }

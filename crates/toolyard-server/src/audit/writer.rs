@@ -11,15 +11,16 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
-use toolyard_core::store::{LogRecord, Store};
+use toolyard_core::store::{LogRecord, Store, StoreError};
 
 use super::record::{AuditAction, AuditActor, AuditEvent, QueuedRecord};
-use super::{AUDIT, AuditOptions, AuditQueue};
+use super::{AUDIT, AuditOptions, AuditQueue, TakenRecords};
 
-/// Delay before a write, so that the store is asked only a few times a second.
+/// Delay before a write, so that the records of that time share a block of the store. If the process is killed, these
+/// records are lost.
 const WRITE_DELAY: Duration = Duration::from_millis(100);
 
-/// Maximum number of records of a write.
+/// Maximum number of records of a write: those of one block.
 const BATCH_SIZE: usize = 500;
 
 /// The first and the longest delay after a failed write. Each failure doubles it.
@@ -27,6 +28,9 @@ const BACKOFF: (Duration, Duration) = (Duration::from_millis(200), Duration::fro
 
 /// Interval of removing records beyond their retention.
 const TRIM_INTERVAL: Duration = Duration::from_secs(60 * 60);
+
+/// Interval of checking the size of the trail.
+const SIZE_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Minimum time between two reports of losses.
 const LOSS_REPORT_INTERVAL: Duration = Duration::from_secs(60);
@@ -36,30 +40,33 @@ pub struct AuditWriter {
     audit: Arc<AuditQueue>,
     store: Arc<dyn Store>,
     options: AuditOptions,
-    /// Records taken from the queue that are not in the store yet.
+    /// Records taken from the queue that are not in the store yet, and the bytes that they held in the queue.
     pending: Vec<LogRecord>,
-    /// Number of these that are already in the file.
-    filed_count: usize,
+    pending_bytes: usize,
+    /// True if these are already in the file.
+    is_filed: bool,
     /// Number of losses that the trail reports.
     reported_losses: u64,
     reported_at: Option<Instant>,
     trimmed_at: Option<Instant>,
+    measured_at: Option<Instant>,
 }
 
 impl AuditWriter {
     /// Creates a writer of the trail.
     #[must_use]
     pub fn new(audit: Arc<AuditQueue>, store: Arc<dyn Store>, options: AuditOptions) -> Self {
-        let (reported_at, trimmed_at) = (None, None);
         Self {
             audit,
             store,
             options,
             pending: Vec::new(),
-            filed_count: 0,
+            pending_bytes: 0,
+            is_filed: false,
             reported_losses: 0,
-            reported_at,
-            trimmed_at,
+            reported_at: None,
+            trimmed_at: None,
+            measured_at: None,
         }
     }
 
@@ -96,62 +103,75 @@ impl AuditWriter {
     /// Writes the queued records. Returns true if there were any. Records that arrive meanwhile wait for the next
     /// write. If the store fails, the records stay here and the queue fills.
     async fn write(&mut self) -> Result<bool, ()> {
-        if self.pending.is_empty() {
-            let records = self.take();
-            if !records.is_empty() {
-                self.pending = self.to_records(records).await;
-                self.filed_count = 0;
+        let mut rest = self.audit.queue_length();
+        let mut has_records = false;
+        loop {
+            if self.pending.is_empty() {
+                let taken = self.take(rest.min(BATCH_SIZE));
+                rest = rest.saturating_sub(BATCH_SIZE);
+                if taken.records.is_empty() {
+                    return Ok(has_records);
+                }
+                self.convert(taken).await;
             }
+            has_records = true;
+            self.file().await;
+            self.append().await?;
         }
-        let has_records = !self.pending.is_empty();
-        self.file().await;
-        while !self.pending.is_empty() {
-            let batch: Vec<_> = self.pending.iter().take(BATCH_SIZE).cloned().collect();
-            let count = batch.len();
-            if let Err(error) = self.store.append(AUDIT, batch).await {
-                let error = &error as &dyn std::error::Error;
-                tracing::error!(error, waiting = self.pending.len(), "cannot write the audit trail");
-                return Err(());
-            }
-            self.pending.drain(..count);
-            self.audit.mark_written(count);
-            self.filed_count = self.filed_count.saturating_sub(count);
-        }
-        Ok(has_records)
     }
 
-    /// Takes the queued records and adds a record of losses. That one bypasses the queue, which is full when records
-    /// are lost.
-    fn take(&mut self) -> Vec<QueuedRecord> {
-        let mut records = self.audit.take();
+    /// Appends the pending records to the store.
+    async fn append(&mut self) -> Result<(), ()> {
+        if let Err(error) = self.store.append(AUDIT, self.pending.clone()).await {
+            let error = &error as &dyn std::error::Error;
+            let waiting = self.pending.len() + self.audit.queue_length();
+            tracing::error!(error, waiting, "cannot write the audit trail");
+            return Err(());
+        }
+        self.audit.mark_written(self.pending.len(), self.pending_bytes);
+        self.pending.clear();
+        self.pending_bytes = 0;
+        Ok(())
+    }
+
+    /// Takes queued records and adds a record of losses. That one bypasses the queue, which is full when records are
+    /// lost.
+    fn take(&mut self, limit: usize) -> TakenRecords {
+        let mut taken = self.audit.take(limit);
         if let Some(event) = self.loss_event() {
             self.audit.unwritten.fetch_add(1, Ordering::Relaxed);
-            records.push(QueuedRecord::Event(event));
+            taken.records.push(QueuedRecord::Event(event));
         }
-        records
+        taken
     }
 
-    /// Converts records for the store on a blocking thread, because digests of large arguments take time.
-    async fn to_records(&self, queued: Vec<QueuedRecord>) -> Vec<LogRecord> {
-        let (records, options) = (queued.len(), self.options.clone());
+    /// Makes queued records pending, converted for the store on a blocking thread, because digests of large arguments
+    /// take time.
+    async fn convert(&mut self, taken: TakenRecords) {
+        let TakenRecords { records, bytes } = taken;
+        let (count, options) = (records.len(), self.options.clone());
         let converted =
-            spawn_blocking(move || queued.iter().map(|record| record.to_record(&options)).collect());
-        converted.await.unwrap_or_else(|error| {
-            self.audit.mark_lost(records);
-            let error = &error as &dyn std::error::Error;
-            tracing::error!(error, records, "lost records of the audit trail: they cannot be encoded");
-            Vec::new()
-        })
+            spawn_blocking(move || records.iter().map(|record| record.to_record(&options)).collect());
+        self.is_filed = false;
+        match converted.await {
+            Ok(records) => (self.pending, self.pending_bytes) = (records, bytes),
+            Err(error) => {
+                self.audit.mark_lost(count, bytes);
+                let error = &error as &dyn std::error::Error;
+                tracing::error!(
+                    error,
+                    records = count,
+                    "lost records of the audit trail: they cannot be encoded"
+                );
+            }
+        }
     }
 
     /// Appends the pending records to the file. A failure is logged; the store has the records anyway.
     async fn file(&mut self) {
-        let Some(file) = self.options.file.clone().filter(|_| self.filed_count < self.pending.len()) else {
-            return;
-        };
-        let lines: String =
-            self.pending[self.filed_count..].iter().flat_map(|record| [record.body.as_str(), "\n"]).collect();
-        self.filed_count = self.pending.len();
+        let Some(file) = self.options.file.clone().filter(|_| !self.is_filed) else { return };
+        self.is_filed = true;
+        let lines: String = self.pending.iter().flat_map(|record| [record.body.as_str(), "\n"]).collect();
         let path = file.display().to_string();
         let added = spawn_blocking(move || add(&file, &lines)).await;
         if let Err(error) = added.unwrap_or_else(|_| Err(io::Error::other("the writing task failed"))) {
@@ -184,24 +204,53 @@ impl AuditWriter {
         })
     }
 
+    /// Removes records beyond their retention, and the oldest ones of a trail that is too large.
     async fn trim(&mut self) {
-        let Some(retention) = self.options.retention else { return };
-        if self.trimmed_at.is_some_and(|at| at.elapsed() < TRIM_INTERVAL) {
-            return;
+        let is_due = |last: Option<Instant>, interval| last.is_none_or(|last| last.elapsed() >= interval);
+        if is_due(self.trimmed_at, TRIM_INTERVAL) {
+            self.trimmed_at = Some(Instant::now());
+            self.trim_to_retention().await;
         }
-        self.trimmed_at = Some(Instant::now());
-        let Some(before) = SystemTime::now().checked_sub(retention) else { return };
+        if is_due(self.measured_at, SIZE_INTERVAL) {
+            self.measured_at = Some(Instant::now());
+            self.trim_to_size().await;
+        }
+    }
+
+    async fn trim_to_retention(&self) {
+        let before = self.options.retention.and_then(|retention| SystemTime::now().checked_sub(retention));
+        let Some(before) = before else { return };
         match self.store.trim(AUDIT, before).await {
             Ok(0) => {}
             Ok(records) => tracing::info!(records, "removed old records of the audit trail"),
-            Err(error) => {
-                tracing::warn!(
-                    error = &error as &dyn std::error::Error,
-                    "cannot remove old records of the audit trail"
-                );
-            }
+            Err(error) => log_trim_error(&error),
         }
     }
+
+    async fn trim_to_size(&self) {
+        match self.store.trim_to_size(AUDIT, self.options.bytes).await {
+            Ok(0) => {}
+            Ok(records) => {
+                self.audit.removed.fetch_add(records, Ordering::Relaxed);
+                self.audit.record_event(AuditEvent {
+                    actor: AuditActor::default(),
+                    action: AuditAction::RecordsRemoved,
+                    object: records.to_string(),
+                });
+                tracing::warn!(
+                    records,
+                    bytes = self.options.bytes,
+                    "removed the oldest records of the audit trail, which had reached `audit.bytes`"
+                );
+            }
+            Err(error) => log_trim_error(&error),
+        }
+    }
+}
+
+fn log_trim_error(error: &StoreError) {
+    let error = error as &dyn std::error::Error;
+    tracing::warn!(error, "cannot remove old records of the audit trail");
 }
 
 /// Appends lines to a file, which log rotation may have moved since the last write.

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use opentelemetry::KeyValue;
-use opentelemetry::metrics::{AsyncInstrument, AsyncInstrumentBuilder, Meter, ObservableGauge};
+use opentelemetry::metrics::{
+    AsyncInstrument, AsyncInstrumentBuilder, Meter, ObservableCounter, ObservableGauge,
+};
 use tokio::sync::watch;
 use toolyard_agent::search::{EmbeddingRequests, ToolEmbeddings};
 use toolyard_core::{BackendPhase, Registry};
@@ -45,25 +47,19 @@ pub(super) fn register(meter: &Meter, prefix: &str, sources: GaugeSources, metri
     gauge(&names::PROCESSES)
         .with_callback(move |observer| observer.observe(processes.list().len() as u64, &[]))
         .build();
-    let lost = &names::AUDIT_LOST;
-    meter
-        .u64_observable_counter(lost.full_name(prefix))
-        .with_unit(lost.unit)
-        .with_description(lost.description)
-        .with_callback(move |observer| observer.observe(audit.lost(), &[]))
+    let counter = |of: &names::MetricInstrument| -> AsyncInstrumentBuilder<'_, ObservableCounter<u64>, u64> {
+        meter.u64_observable_counter(of.full_name(prefix)).with_unit(of.unit).with_description(of.description)
+    };
+    let removed = audit.clone();
+    counter(&names::AUDIT_LOST).with_callback(move |observer| observer.observe(audit.lost(), &[])).build();
+    counter(&names::AUDIT_REMOVED)
+        .with_callback(move |observer| observer.observe(removed.removed(), &[]))
         .build();
-    let (dropped, entries) = (&names::NOTIFICATIONS_DROPPED, registry.clone());
-    meter
-        .u64_observable_counter(dropped.full_name(prefix))
-        .with_unit(dropped.unit)
-        .with_description(dropped.description)
+    let entries = registry.clone();
+    counter(&names::NOTIFICATIONS_DROPPED)
         .with_callback(move |observer| observe_dropped(&entries.borrow(), observer))
         .build();
-    let requests = &names::EMBEDDING_REQUESTS;
-    meter
-        .u64_observable_counter(requests.full_name(prefix))
-        .with_unit(requests.unit)
-        .with_description(requests.description)
+    counter(&names::EMBEDDING_REQUESTS)
         .with_callback(move |observer| observe_requests(embeddings.as_deref(), observer))
         .build();
     let handlers = registry.clone();

@@ -110,6 +110,11 @@ pub const AUDIT_LOST: MetricInstrument =
     MetricInstrument::own("audit.lost", MetricKind::Counter, "{record}", &[])
         .with_description("Audit records that were lost");
 
+/// Audit records that were removed for their size.
+pub const AUDIT_REMOVED: MetricInstrument =
+    MetricInstrument::own("audit.removed", MetricKind::Counter, "{record}", &[])
+        .with_description("Audit records that were removed because the trail reached its size");
+
 /// Duration of calls by the semantic conventions for MCP servers.
 pub const SERVER_DURATION: MetricInstrument = MetricInstrument::conventional(
     "mcp.server.operation.duration",
@@ -125,7 +130,7 @@ pub const CLIENT_DURATION: MetricInstrument = MetricInstrument::conventional(
 .with_description("Duration of an upstream request, including retries");
 
 /// Every instrument.
-pub const INSTRUMENTS: [&MetricInstrument; 12] = [
+pub const INSTRUMENTS: [&MetricInstrument; 13] = [
     &INVOKE_DURATION,
     &INVOCATIONS,
     &CALLS_ACTIVE,
@@ -136,6 +141,7 @@ pub const INSTRUMENTS: [&MetricInstrument; 12] = [
     &EMBEDDING_REQUESTS,
     &TELEMETRY_LOST,
     &AUDIT_LOST,
+    &AUDIT_REMOVED,
     &SERVER_DURATION,
     &CLIENT_DURATION,
 ];

@@ -7,7 +7,9 @@ use serde_json::Value;
 use toolyard_core::store::Store;
 use toolyard_manifest::ProcessSettings;
 use toolyard_server::audit::query::{self, AuditQuery};
-use toolyard_server::audit::{AuditAction, AuditActor, AuditEvent, AuditService};
+use toolyard_server::audit::{
+    AuditAction, AuditActor, AuditEvent, AuditQueue, AuditQueueOptions, AuditService,
+};
 use toolyard_store::{DatabaseLocation, ReopeningStore, StoreOptions};
 
 use crate::keyed_gateway::{KeyedGateway, memory};
@@ -58,10 +60,10 @@ async fn calls_are_audited_for_each_outcome() {
     let lines =
         records(&gateway, "", 5).await.join("\n").replace(id, "(id)").replace(&"n".repeat(200), "n(200)");
     assert_snapshot!(lines, @r#"
-    {"action":"call","requestId":"mine","kind":"tool","name":"search","handler":"web","argumentsDigest":"sha256:a69fbbcf7209c6f659a75067c9fa03037c2ae23f55a6f854d5994209129bbbf6","argumentsBytes":9,"outcome":"ok"}
-    {"action":"call","requestId":"mine","kind":"tool","name":"delete","handler":"web","argumentsDigest":"sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a","argumentsBytes":2,"outcome":"tool_error"}
-    {"action":"call","requestId":"mine","kind":"tool","name":"add","handler":"math","argumentsDigest":"sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a","argumentsBytes":2,"outcome":"invalid_arguments"}
-    {"action":"call","requestId":"mine","kind":"tool","name":"n(200)","argumentsDigest":"sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a","argumentsBytes":2,"outcome":"tool_not_found"}
+    {"action":"call","requestId":"mine","kind":"tool","name":"search","handler":"web","argumentsBytes":9,"outcome":"ok"}
+    {"action":"call","requestId":"mine","kind":"tool","name":"delete","handler":"web","argumentsBytes":2,"outcome":"tool_error"}
+    {"action":"call","requestId":"mine","kind":"tool","name":"add","handler":"math","argumentsBytes":2,"outcome":"invalid_arguments"}
+    {"action":"call","requestId":"mine","kind":"tool","name":"n(200)","argumentsBytes":2,"outcome":"tool_not_found"}
     {"action":"call","requestId":"(made)","principal":"(id)","keyName":"a key","kind":"tool","name":"search","handler":"web","outcome":"ok"}
     "#);
     assert_eq!(records(&gateway, "?outcome=tool_error", 1).await.len(), 1);
@@ -124,7 +126,7 @@ async fn audited_arguments_are_redacted() {
     call(&gateway, "search", &format!(r#"{{"a":"{}"}}"#, "x".repeat(20_000))).await;
     let lines = records(&gateway, "", 2).await;
     assert_snapshot!(lines.join("\n"), @r#"
-    {"action":"call","requestId":"mine","kind":"tool","name":"search","handler":"web","argumentsDigest":"sha256:1cefa000aac2a38727d6110f1159887881fe2bd28529290d9f849e29936afdad","argumentsBytes":54,"arguments":{"pin":"[REDACTED]","a":[{"Token":"[REDACTED]","b":1}],"token":"[REDACTED]"},"outcome":"ok"}
+    {"action":"call","requestId":"mine","kind":"tool","name":"search","handler":"web","argumentsBytes":54,"arguments":{"pin":"[REDACTED]","a":[{"Token":"[REDACTED]","b":1}],"token":"[REDACTED]"},"outcome":"ok"}
     {"action":"call","requestId":"mine","kind":"tool","name":"search","handler":"web","argumentsDigest":"sha256:9218cfbc3eebaeafcbf122799c4d9b759c403074d040d624ecafe1ba075dc769","argumentsBytes":20008,"outcome":"ok"}
     "#);
     gateway.running.stop().await;
@@ -150,7 +152,8 @@ async fn pending_audit_records_are_written_on_shutdown() {
 /// Records the creation of `keys` keys (`k0` and so on), more than the queue holds, and stops the audit service.
 /// Returns the records in the trail, and the number of lost records.
 async fn missing(store: Arc<dyn Store>, keys: usize) -> (Vec<String>, u64) {
-    let (audit, process) = (toolyard_server::audit::AuditQueue::new(2), ProcessSettings::default());
+    let audit = AuditQueue::new(AuditQueueOptions { records: 2, bytes: 1 << 20, arguments: false });
+    let process = ProcessSettings::default();
     let trail = AuditService::start(audit.clone(), &process, &store);
     for number in 0..keys {
         audit.record_event(AuditEvent {

@@ -9,7 +9,10 @@ use super::errors;
 use crate::StoreOpenError;
 
 /// Migrations from each version to the next.
-const MIGRATIONS: [&str; 1] = [include_str!("../../migrations/postgres/0001_tables.sql")];
+const MIGRATIONS: [&str; 2] = [
+    include_str!("../../migrations/postgres/0001_tables.sql"),
+    include_str!("../../migrations/postgres/0002_blocks.sql"),
+];
 
 /// The version of the tables that this program uses.
 pub(crate) const LATEST_VERSION: i64 = MIGRATIONS.len() as i64;

@@ -8,9 +8,10 @@ use super::errors;
 use crate::StoreOpenError;
 
 /// Migrations from each version to the next.
-const MIGRATIONS: [&str; 2] = [
+const MIGRATIONS: [&str; 3] = [
     include_str!("../../migrations/sqlite/0001_tables.sql"),
     include_str!("../../migrations/sqlite/0002_words.sql"),
+    include_str!("../../migrations/sqlite/0003_blocks.sql"),
 ];
 
 /// The version of the tables that this program uses.

@@ -6,6 +6,7 @@
 
 mod child;
 mod disk;
+mod log_model;
 mod model;
 mod opening;
 mod postgres;

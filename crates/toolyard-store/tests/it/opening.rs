@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use rusqlite::Connection;
 use tempfile::TempDir;
-use toolyard_core::store::{KeySpace, PutRequest, RecordQuery, StoreErrorKind};
+use toolyard_core::store::{KeySpace, LogRecord, PutRequest, RecordQuery, StoreErrorKind};
 use toolyard_store::{
     BackupError, DatabaseLocation, StoreOpenError, StoreOptions, backup, describe, open, open_closable,
     open_existing,
@@ -72,7 +72,7 @@ async fn open_errors_name_location_and_remedy() {
         (
             "later",
             StoreErrorKind::Unreadable,
-            "the store DIR/later has version 99, but this program supports version 2 at most: use a newer Toolyard, or \
+            "the store DIR/later has version 99, but this program supports version 3 at most: use a newer Toolyard, or \
              restore a backup from before the upgrade",
         ),
         (
@@ -144,6 +144,65 @@ async fn log_of_version_1_is_migrated() {
 }
 
 #[tokio::test]
+async fn records_of_version_2_come_before_blocks() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("toolyard.db");
+    let second = Connection::open(&file).unwrap();
+    second.execute_batch(include_str!("../../migrations/sqlite/0001_tables.sql")).unwrap();
+    second.execute_batch(include_str!("../../migrations/sqlite/0002_words.sql")).unwrap();
+    second
+        .execute_batch(
+            "INSERT INTO log (number, space, time_ms, body) VALUES (7000, 'opening', 1, '\"one\"'), (7002, 'opening', 2, '\"two\"');
+             PRAGMA user_version = 2",
+        )
+        .unwrap();
+    drop(second);
+
+    let store = open(&at(&file)).await.unwrap();
+    let later = |millis| SystemTime::UNIX_EPOCH + Duration::from_millis(millis);
+    let record =
+        |millis, body: &str| LogRecord { time: later(millis), tags: Vec::new(), body: body.to_owned() };
+    store.append(SPACE, vec![record(3, "\"three\""), record(4, "\"four\"")]).await.unwrap();
+    let page = async |before, limit| {
+        let query = RecordQuery { tags: Vec::new(), since: None, until: None, before, limit };
+        let records = store.read(SPACE, query).await.unwrap();
+        records.into_iter().map(|record| (record.number, record.body)).collect::<Vec<_>>()
+    };
+    let all = [(7004, "\"four\""), (7003, "\"three\""), (7002, "\"two\""), (7000, "\"one\"")];
+    let all = all.map(|(number, body)| (number, body.to_owned()));
+    assert_eq!(page(None, 10).await, all);
+    assert_eq!(page(Some(7004), 2).await, all[1..3]);
+    assert_eq!(page(Some(7001), 2).await, all[3..]);
+    assert_eq!(store.trim_to_size(SPACE, 100_000).await.unwrap(), 0);
+    assert_eq!(store.trim(SPACE, later(2)).await.unwrap(), 1);
+    assert_eq!(store.trim_to_size(SPACE, 0).await.unwrap(), 3);
+    assert_eq!(page(None, 10).await, []);
+    store.append(SPACE, vec![record(5, "\"five\"")]).await.unwrap();
+    assert_eq!(page(None, 10).await, [(7005, "\"five\"".to_owned())], "a number is not used again");
+}
+
+#[tokio::test]
+async fn damaged_block_is_reported_and_left_alone() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("toolyard.db");
+    let store = open(&at(&file)).await.unwrap();
+    let record =
+        || LogRecord { time: SystemTime::now(), tags: vec![("tool", "a".into())], body: "{}".into() };
+    let all = || RecordQuery { tags: Vec::new(), since: None, until: None, before: None, limit: 10 };
+    for damage in ["x'00'", "substr(body, 1, length(body) - 1)", "zeroblob(100000)"] {
+        store.append(SPACE, vec![record()]).await.unwrap();
+        let update = format!("UPDATE log_block SET body = {damage}");
+        assert_eq!(Connection::open(&file).unwrap().execute(&update, []).unwrap(), 1);
+        let error = store.read(SPACE, all()).await.unwrap_err();
+        assert_eq!(error.kind, StoreErrorKind::Unreadable);
+        store.append(SPACE, vec![record()]).await.unwrap();
+        let newest = store.read(SPACE, RecordQuery { limit: 1, ..all() }).await.unwrap();
+        assert_eq!(newest.len(), 1);
+        store.trim_to_size(SPACE, 0).await.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn a_description_changes_nothing() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("state/toolyard.db");
@@ -154,7 +213,7 @@ async fn a_description_changes_nothing() {
 
     drop(open(&at(&file)).await.unwrap());
     let described = describe(&location).await.unwrap();
-    assert_eq!((described.version, described.supported_version), (Some(2), 2));
+    assert_eq!((described.version, described.supported_version), (Some(3), 3));
     assert_eq!(described.location, file.to_str().unwrap());
     assert!(described.size > 0);
 

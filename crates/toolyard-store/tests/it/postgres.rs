@@ -153,7 +153,7 @@ async fn postgres_open_errors_name_location_and_remedy() {
         (
             location(&server),
             StoreErrorKind::Unreadable,
-            "the store postgres://DIR/postgres has version 99, but this program supports version 1 at most: use a newer \
+            "the store postgres://DIR/postgres has version 99, but this program supports version 2 at most: use a newer \
              Toolyard, or restore a backup from before the upgrade",
         ),
         (
@@ -193,7 +193,7 @@ async fn a_description_changes_nothing() {
 
     drop(gateways::<1>(&server).await);
     let described = describe(&location(&server)).await.unwrap();
-    assert_eq!((described.version, described.supported_version), (Some(1), 1));
+    assert_eq!((described.version, described.supported_version), (Some(2), 2));
     assert!(described.size > 0);
 }
 

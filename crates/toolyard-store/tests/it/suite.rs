@@ -3,6 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
+use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 use toolyard_core::store::{
     KeySpace, LogRecord, PutRequest, RecordQuery, Store, StoredRecord, WriteCondition,
@@ -31,6 +32,7 @@ async fn postgres() {
 
 const A: KeySpace = KeySpace("a");
 const B: KeySpace = KeySpace("b");
+const C: KeySpace = KeySpace("c");
 
 async fn suite(store: &dyn Store) {
     values(store).await;
@@ -44,6 +46,7 @@ async fn suite(store: &dyn Store) {
     records(store).await;
     pages(store).await;
     trims(store).await;
+    trims_to_size(store).await;
 }
 
 /// Callers may choose any text as a key.
@@ -279,4 +282,29 @@ async fn trims(store: &dyn Store) {
     assert_eq!(matching_seconds(store, query(&[("tool", "search")])).await, Vec::<u64>::new());
     let other = store.read(B, query(&[("tool", "search")])).await.unwrap();
     assert_eq!(other.len(), 1, "another space is not touched");
+}
+
+async fn trims_to_size(store: &dyn Store) {
+    const BYTES: u64 = 40_000;
+    // Digests: they cannot be compressed.
+    let digest = |number: u64| format!("{:x}", Bytes::copy_from_slice(&Sha256::digest(number.to_be_bytes())));
+    let mut appended = 0;
+    for _ in 0..10 {
+        let records = (0..300).map(|_| {
+            appended += 1;
+            let body = format!("{{\"n\":{appended},\"digest\":\"{}\"}}", digest(appended));
+            LogRecord { time: unix_seconds(appended), tags: Vec::new(), body }
+        });
+        store.append(C, records.collect()).await.unwrap();
+    }
+    assert_eq!(store.trim_to_size(C, u64::MAX).await.unwrap(), 0);
+    let removed = store.trim_to_size(C, BYTES).await.unwrap();
+    let rest = store.read(C, RecordQuery { limit: 5000, ..query(&[]) }).await.unwrap();
+    let times: Vec<_> = rest.iter().map(|record| record.time).collect();
+    let newest: Vec<_> = (removed + 1..=appended).rev().map(unix_seconds).collect();
+    assert_eq!(times, newest, "the oldest are removed");
+    // At least 32 bytes for each digest.
+    assert!((100..1250).contains(&rest.len()), "{} records", rest.len());
+    assert_eq!(store.trim_to_size(C, BYTES).await.unwrap(), 0);
+    assert_eq!(store.trim_to_size(C, 0).await.unwrap(), rest.len() as u64);
 }

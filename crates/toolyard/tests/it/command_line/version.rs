@@ -96,13 +96,13 @@ fn store_of_a_newer_version_is_refused() {
     ");
     assert_snapshot!(home.run(&["key", "list"]), @"
     --- stderr
-    error: the store DIR/yard.db has version 99, but this program supports version 2 at most: use a newer Toolyard, or restore a backup from before the upgrade
+    error: the store DIR/yard.db has version 99, but this program supports version 3 at most: use a newer Toolyard, or restore a backup from before the upgrade
     --- exit status 1
     ");
     let serve = home.run(&["serve", "--listen", "127.0.0.1:0"]);
     let error = serve.split_once("\nerror: ").unwrap().1;
     assert_snapshot!(error, @"
-    cannot read the keys: the store cannot be read: the store DIR/yard.db has version 99, but this program supports version 2 at most: use a newer Toolyard, or restore a backup from before the upgrade
+    cannot read the keys: the store cannot be read: the store DIR/yard.db has version 99, but this program supports version 3 at most: use a newer Toolyard, or restore a backup from before the upgrade
     --- exit status 1
     ");
     assert!(before == fs::read(home.store()).unwrap(), "the store is not changed");
