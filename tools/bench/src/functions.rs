@@ -117,15 +117,25 @@ pub(super) fn measure(
     let target = ["--package", "toolyard-server", "--example", "bench_functions"];
     let program = path_or_build(workshop.functions.as_deref(), &target, PROFILE)?;
     let mut caller = FunctionCaller::start(&program)?;
-    let cells = benchmark_cells(plan);
-    let mut rounds: Vec<Vec<FunctionRound>> = cells.iter().map(|_| Vec::new()).collect();
+    let mut cells: Vec<_> = benchmark_cells(plan).into_iter().map(|cell| (cell, Vec::new())).collect();
     for _ in 0..plan.rounds {
-        for (cell, rounds) in cells.iter().zip(&mut rounds) {
-            let round = caller.measure(*cell);
-            rounds.push(round.with_context(|| format!("{}, {}", cell.language.name(), cell.way.name()))?);
+        let mut measured = Vec::new();
+        for (cell, mut rounds) in cells {
+            match caller.measure(cell) {
+                Ok(round) => {
+                    rounds.push(round);
+                    measured.push((cell, rounds));
+                }
+                // A failed cell has no row, and a caller of its own follows for the others.
+                Err(error) => {
+                    report.fail(format!("{}, {}", cell.language.name(), cell.way.name()), &error)?;
+                    caller = FunctionCaller::start(&program)?;
+                }
+            }
         }
+        cells = measured;
     }
-    report.functions.extend(cells.iter().zip(&rounds).map(|(cell, rounds)| FunctionRow::new(*cell, rounds)));
+    report.functions.extend(cells.iter().map(|(cell, rounds)| FunctionRow::new(*cell, rounds)));
     show(&report.function_table())
 }
 

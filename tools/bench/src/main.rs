@@ -194,11 +194,17 @@ async fn measure(args: &BenchArgs) -> anyhow::Result<()> {
     let mut report = BenchReport::new(plan.rounds, plan.cell);
     report::show(&format!("profile of the programs that are built here: {}", report.profile))?;
     for section in &args.only {
-        runs::run(*section, &plan, &workshop, &mut report).await?;
+        if let Err(error) = runs::run(*section, &plan, &workshop, &mut report).await {
+            let section = section.to_possible_value().map(|value| value.get_name().to_owned());
+            report.fail(section.unwrap_or_default(), &error)?;
+        }
     }
     report.goals = goals::evaluate(&report);
     report::show(&report.goal_table())?;
-    args.json.as_deref().map_or(Ok(()), |file| write_json(file, &report))
+    args.json.as_deref().map_or(Ok(()), |file| write_json(file, &report))?;
+    let failed: Vec<_> = report.failures.iter().map(|failure| failure.measurement.as_str()).collect();
+    ensure!(failed.is_empty(), "measurements failed: {}", failed.join("; "));
+    Ok(())
 }
 
 fn write_json(file: &Path, report: &BenchReport) -> anyhow::Result<()> {

@@ -38,6 +38,17 @@ pub(super) struct BenchReport {
     pub sessions: Vec<SessionRow>,
     pub functions: Vec<FunctionRow>,
     pub goals: Vec<BenchGoal>,
+    /// Measurements that failed. The figures of others stand.
+    pub failures: Vec<BenchFailure>,
+}
+
+/// A measurement that failed.
+#[derive(Debug, Serialize)]
+pub(super) struct BenchFailure {
+    /// What was measured.
+    pub measurement: String,
+    /// The error and its causes.
+    pub error: String,
 }
 
 /// `tools/call` through one target.
@@ -137,7 +148,16 @@ impl BenchReport {
             sessions: Vec::new(),
             functions: Vec::new(),
             goals: Vec::new(),
+            failures: Vec::new(),
         }
+    }
+
+    /// Keeps the failure of a measurement, and prints it.
+    pub(super) fn fail(&mut self, measurement: String, error: &anyhow::Error) -> anyhow::Result<()> {
+        let failure = BenchFailure { measurement, error: format!("{error:#}") };
+        show(&format!("failed: {}: {}", failure.measurement, failure.error))?;
+        self.failures.push(failure);
+        Ok(())
     }
 
     /// Calls, the cost of operating features, then memory.

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use toolyard_testing::peers;
@@ -102,4 +103,27 @@ fn full_disk_is_recorded() {
         let _full = std::fs::write(&ballast, vec![1; 4 << 20]);
     };
     check(&gateway, fill, || std::fs::remove_file(&ballast).unwrap());
+}
+
+/// A killed gateway loses only the records of the last 100 ms.
+#[test]
+fn killed_gateway_loses_no_written_record() {
+    let (tool, folder) = (ScriptedServer::new("tool"), TempDir::new().unwrap());
+    let store = json!({"path": folder.path().join("toolyard.db")});
+    let mut expected = 0;
+    for _ in 0..3 {
+        let mut gateway = TestGateway::with_settings(&[tool.handler()], process(store.clone()));
+        // Earlier records, also of killed gateways.
+        assert_eq!(trail_actions(&gateway).unwrap().len(), expected);
+        for _ in 0..5 {
+            call(&gateway);
+            expected += 1;
+            // The next call comes after the write, so that there are several blocks.
+            eventually("the record", || trail_actions(&gateway).filter(|trail| trail.len() == expected));
+        }
+        gateway.process.signal(Signal::KILL);
+        gateway.process.wait();
+    }
+    let gateway = TestGateway::with_settings(&[tool.handler()], process(store));
+    assert_eq!(trail_actions(&gateway).unwrap().len(), expected);
 }
