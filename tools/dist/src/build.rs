@@ -11,8 +11,8 @@ use crate::target::{DistTarget, OLDEST_GLIBC};
 /// The build tools from PyPI.
 const PINS: &str = include_str!("../requirements.txt");
 
-/// Features for operators of clusters, which `cargo run` leaves out.
-pub(crate) const FEATURES: &str = "kubernetes";
+/// The features of releases, which `cargo run` leaves out.
+pub(crate) const FEATURES: &str = "full";
 
 /// Builds with the profile `dist`, and returns the path of the binary.
 pub(crate) fn build(target: DistTarget) -> anyhow::Result<PathBuf> {
