@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail, ensure};
-use xtask_support::builds::sibling_program;
+use xtask_support::builds::{CargoProfile, sibling_program};
 use xtask_support::process;
 
 /// A package below `tools` with a command of the same name.
@@ -38,7 +38,7 @@ impl XtaskTool {
         }
     }
 
-    /// Returns `true` if the tool reports times, which a debug build would distort.
+    /// Returns `true` if the tool reports times, which a build without optimisation would distort.
     fn is_optimised(self, args: &ToolArgs) -> bool {
         match self {
             XtaskTool::Bench => !args.args.iter().any(|arg| arg == "--quick"),
@@ -53,7 +53,7 @@ impl XtaskTool {
         cargo.args(["run", "--quiet", "--package", self.package(), "--manifest-path"]);
         cargo.arg(xtask_support::root().join("Cargo.toml"));
         if self.is_optimised(args) {
-            cargo.arg("--release");
+            cargo.args(["--profile", CargoProfile::Dist.name()]);
         }
         let error = cargo.arg("--").args(&args.args).exec();
         bail!("cannot run cargo: {error}")

@@ -22,6 +22,7 @@ mod field_type;
 mod fields;
 mod fingerprint;
 mod formats;
+mod full_build;
 mod handler;
 mod import;
 mod limits;

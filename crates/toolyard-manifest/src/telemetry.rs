@@ -9,6 +9,7 @@ use crate::{
     cursor::{KeywordChoice, ValueCursor},
     field_type::{CustomField, FieldType, FractionField, KeywordField, TextField, TimeoutField},
     formats::{self, EndpointUrl},
+    full_build,
     handler::SecretString,
     object_schema::SchemaDefinitions,
     registry,
@@ -25,7 +26,7 @@ section! {
             TextField::new(formats::metric_prefix).pattern("^[A-Za-z]([A-Za-z0-9_.]{0,62}[A-Za-z0-9_])?$"),
             default "toolyard".to_owned();
         /// OTLP collector of metrics and traces. Default: `OTEL_EXPORTER_OTLP_ENDPOINT`, `_PROTOCOL` and `_HEADERS`.
-        pub otlp: Option<OtlpSettings> = "otlp", nested::<OtlpSettings>(), optional;
+        pub otlp: Option<OtlpSettings> = "otlp", CustomField { read: otlp, schema: otlp_schema }, optional;
         /// Traces, which need a collector.
         pub sample: Option<f64> = "traces", CustomField { read: sample, schema: traces_schema }, optional;
     }
@@ -126,6 +127,15 @@ fn headers_schema(_: &mut SchemaDefinitions) -> Value {
         "propertyNames": {"pattern": "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"},
         "additionalProperties": {"type": "string", "pattern": r"\$\{|^[ -~]*$"},
     })
+}
+
+fn otlp(cursor: ValueCursor<'_>) -> Option<OtlpSettings> {
+    full_build::require(&cursor, "export of telemetry with OTLP");
+    nested::<OtlpSettings>().read(cursor)
+}
+
+fn otlp_schema(definitions: &mut SchemaDefinitions) -> Value {
+    nested::<OtlpSettings>().schema(definitions)
 }
 
 fn sample(cursor: ValueCursor<'_>) -> Option<f64> {

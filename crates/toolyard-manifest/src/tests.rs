@@ -5,6 +5,8 @@ mod complete_example;
 mod documents;
 mod draft;
 mod files;
+#[cfg(not(feature = "full"))]
+mod full_build;
 mod function;
 mod grpc;
 mod http;

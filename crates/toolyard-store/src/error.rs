@@ -67,7 +67,7 @@ pub enum StoreOpenError {
     #[error("invalid URL of the store: {0}")]
     Url(String),
     /// This program was built without PostgreSQL support.
-    #[error("this program was built without PostgreSQL support: build it with the feature `postgres`")]
+    #[error("this build has no PostgreSQL: use the program of a release, or build it with `--features full`")]
     WithoutPostgres,
     /// The database refuses.
     #[error("cannot open the store {location}: {advice}", advice = advice(source.kind))]

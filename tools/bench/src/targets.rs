@@ -154,7 +154,7 @@ impl TargetFactory {
         }
         let gateway = match plan.measures_gateways() {
             true => {
-                let target = ["--package", "toolyard", "--bin", "toolyard"];
+                let target = ["--package", "toolyard", "--bin", "toolyard", "--features", "full"];
                 Some(path_or_build(binaries.gateway.as_deref(), &target, PROFILE)?)
             }
             false => None,

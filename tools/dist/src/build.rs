@@ -11,8 +11,8 @@ use crate::target::{DistTarget, OLDEST_GLIBC};
 /// The build tools from PyPI.
 const PINS: &str = include_str!("../requirements.txt");
 
-/// Features for operators of clusters, which `cargo run` leaves out.
-pub(crate) const FEATURES: &str = "kubernetes";
+/// The features of releases, which `cargo run` leaves out.
+pub(crate) const FEATURES: &str = "full";
 
 /// Builds with the profile `dist`, and returns the path of the binary.
 pub(crate) fn build(target: DistTarget) -> anyhow::Result<PathBuf> {
@@ -44,20 +44,27 @@ fn build_tools() -> anyhow::Result<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use std::collections::BTreeMap;
 
-    /// Returns the packages whose level a section of the workspace's manifest sets.
-    fn packages(section: &str) -> BTreeSet<String> {
+    /// Returns the packages whose level a section of the workspace's manifest sets, with their levels.
+    fn levels(section: &str) -> BTreeMap<String, String> {
         let manifest = std::fs::read_to_string(xtask_support::root().join("Cargo.toml")).unwrap();
         let (_, rest) = manifest.split_once(&format!("[{section}]\n")).unwrap();
         let lines = rest.lines().take_while(|line| !line.starts_with('['));
-        lines.filter_map(|line| Some(line.split_once(" = { opt-level")?.0.to_owned())).collect()
+        let level = |line: &str| {
+            let (package, level) = line.split_once(" = { opt-level = ")?;
+            Some((package.to_owned(), level.trim_end_matches(" }").to_owned()))
+        };
+        lines.filter_map(level).collect()
     }
 
     #[test]
     fn dist_optimises_every_package_that_release_does_not() {
-        let release = packages("profile.release.package");
-        assert!(release.contains("jsonschema"), "{release:?}");
-        assert_eq!(packages("profile.dist.package"), release);
+        let mut release = levels("profile.release.package");
+        assert_eq!(release["toolyard-core"], "3", "{release:?}");
+        release.retain(|_, level| level != "3");
+        assert_eq!(release["toolyard-server"], "\"s\"", "{release:?}");
+        let undone = release.into_keys().map(|package| (package, "3".to_owned())).collect();
+        assert_eq!(levels("profile.dist.package"), undone);
     }
 }

@@ -7,31 +7,30 @@ use toolyard_core::{ErrorCode, PythonScript, ScriptExecutor, ScriptOutcome, Tool
 use toolyard_manifest::ScriptSettings;
 
 /// Returns the runner of scripts in pods.
-#[cfg(feature = "kubernetes")]
+#[cfg(feature = "full")]
 pub(super) fn runner(scripts: &ScriptSettings, build_from_source: bool) -> Arc<dyn ScriptExecutor> {
     Arc::new(cluster::LazyPodRunner::new(scripts, build_from_source))
 }
 
 /// Returns a runner that refuses scripts.
-#[cfg(not(feature = "kubernetes"))]
+#[cfg(not(feature = "full"))]
 pub(super) fn runner(_scripts: &ScriptSettings, _build_from_source: bool) -> Arc<dyn ScriptExecutor> {
     Arc::new(MissingKubernetes)
 }
 
 /// The runner of a build without Kubernetes.
-#[cfg(not(feature = "kubernetes"))]
+#[cfg(not(feature = "full"))]
 struct MissingKubernetes;
 
-#[cfg(not(feature = "kubernetes"))]
+#[cfg(not(feature = "full"))]
 impl ScriptExecutor for MissingKubernetes {
     fn run(&self, _script: PythonScript) -> BoxFuture<'_, Result<ScriptOutcome, ToolError>> {
-        let why =
-            "scripts are configured to run in Kubernetes, but this build lacks the feature `kubernetes`";
+        let why = "scripts are configured to run in Kubernetes, but this build lacks the feature `full`";
         Box::pin(std::future::ready(Err(ToolError::new(ErrorCode::Unavailable, why).unsent())))
     }
 }
 
-#[cfg(feature = "kubernetes")]
+#[cfg(feature = "full")]
 mod cluster {
     use tokio::sync::OnceCell;
     use toolyard_manifest::PodSettings;

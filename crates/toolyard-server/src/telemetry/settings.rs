@@ -20,9 +20,6 @@ pub enum TelemetryError {
     /// The exporter cannot be created.
     #[error("cannot export telemetry")]
     Exporter(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// This build has no exporter.
-    #[error("cannot export telemetry: this program was built without the feature `otlp`")]
-    NotBuiltIn,
 }
 
 impl From<opentelemetry_sdk::error::OTelSdkError> for TelemetryError {
@@ -48,7 +45,7 @@ pub(super) struct CollectorSettings {
     pub(super) interval: Duration,
 }
 
-#[cfg(feature = "otlp")]
+#[cfg(feature = "full")]
 impl CollectorSettings {
     /// True if the endpoint uses TLS.
     pub(super) fn is_tls(&self) -> bool {

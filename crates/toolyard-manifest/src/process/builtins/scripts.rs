@@ -1,9 +1,15 @@
 //! The section `builtins.scripts`.
 
+use serde_json::Value;
+
 use crate::{
-    cursor::KeywordChoice,
-    field_type::{CountField, CpuField, FlagField, KeywordField, SizeField, TextField},
+    cursor::{KeywordChoice, ValueCursor},
+    field_type::{
+        CountField, CpuField, FieldType, FlagField, KeywordField, SizeField, TextField, WritableField,
+    },
     formats::{self, FormatError},
+    full_build,
+    object_schema::SchemaDefinitions,
     section::{nested, section},
 };
 
@@ -19,7 +25,7 @@ section! {
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct ScriptSettings: Default = "scripts" {
         /// Runner of scripts: this machine, in the sandbox, or a pod of a cluster for each script.
-        pub runner: ScriptRunner = "runner", KeywordField(&RUNNER), default ScriptRunner::Local;
+        pub runner: ScriptRunner = "runner", RunnerField, default ScriptRunner::Local;
         /// Permit network access.
         pub network: bool = "network", FlagField, default false;
         /// Install packages for scripts, with pip or uv in a sandbox that can reach the package index.
@@ -83,3 +89,28 @@ const RUNNER: KeywordChoice<ScriptRunner> = KeywordChoice {
     words: &[("local", ScriptRunner::Local), ("kubernetes", ScriptRunner::Kubernetes)],
     unsupported: &[],
 };
+
+/// The runner of scripts, of which a build can lack one.
+struct RunnerField;
+
+impl FieldType for RunnerField {
+    type Value = ScriptRunner;
+
+    fn read(&self, cursor: ValueCursor<'_>) -> Option<ScriptRunner> {
+        let runner = cursor.clone().choice(&RUNNER)?;
+        if runner == ScriptRunner::Kubernetes {
+            full_build::require(&cursor, "runner in Kubernetes");
+        }
+        Some(runner)
+    }
+
+    fn schema(&self, definitions: &mut SchemaDefinitions) -> Value {
+        KeywordField(&RUNNER).schema(definitions)
+    }
+}
+
+impl WritableField for RunnerField {
+    fn write(&self, value: &ScriptRunner) -> Value {
+        KeywordField(&RUNNER).write(value)
+    }
+}
