@@ -65,7 +65,7 @@ fn versions_of_a_new_gateway() {
     ");
     assert!(!home.store().exists());
     assert_snapshot!(home.run(&["version", "--check", "--output", "json"]), @r#"
-    {"version":"VERSION","documents":[{"kind":"ToolRegistry","apiVersion":"omnia.altairalabs.ai/v1alpha1"},{"kind":"Toolyard","apiVersion":"toolyard.dev/v1alpha1"}],"manifests":{"files":["DIR/process.json"],"problems":0},"store":{"location":"DIR/yard.db","version":null,"newest":2}}
+    {"version":"VERSION","documents":[{"kind":"ToolRegistry","apiVersion":"omnia.altairalabs.ai/v1alpha1"},{"kind":"Toolyard","apiVersion":"toolyard.dev/v1alpha1"}],"manifests":{"files":["DIR/process.json"],"problems":0},"store":{"location":"DIR/yard.db","version":null,"newest":3}}
     --- exit status 0
     "#);
 }
@@ -91,7 +91,7 @@ fn store_of_a_newer_version_is_refused() {
     program    VERSION
     documents  ToolRegistry omnia.altairalabs.ai/v1alpha1, Toolyard toolyard.dev/v1alpha1
     manifests  0 handlers (up to date)
-    store      99 (newer than this program, which supports up to 2)
+    store      99 (newer than this program, which supports up to 3)
     --- exit status 1
     ");
     assert_snapshot!(home.run(&["key", "list"]), @"
