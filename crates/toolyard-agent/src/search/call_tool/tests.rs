@@ -10,7 +10,9 @@ fn tool_of_an_added_server_has_two_names() {
         ("manifest", vec![("forecast", "", "")]),
     ];
     let mut harness = SearchHarness::new(&offers, &[]);
-    ["rt", "other"].map(|name| harness.mark_added(name));
+    for name in ["rt", "other"] {
+        harness.mark_added(name);
+    }
     harness.publish();
     let check = |name: &str, expected: Option<&str>| {
         let forwarded = harness.forwarded(json!({"name": name}));
