@@ -98,6 +98,12 @@ impl QueryRunner {
         Self { limits, runner: BlockingRunner::new(limits.concurrent, limits.time) }
     }
 
+    /// Returns the maximum length of a value in bytes.
+    #[must_use]
+    pub const fn input_bytes(&self) -> usize {
+        self.limits.input_bytes
+    }
+
     /// Returns the part of a JSON text that an expression selects.
     ///
     /// # Errors

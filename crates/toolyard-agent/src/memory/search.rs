@@ -158,7 +158,7 @@ fn hit(words: &[String], record: MemoryRecord, value: &str, lower: &str) -> Memo
     let Some((start, end)) = place(words, value, lower) else {
         return MemoryHit { preview: preview(value), record, line: None };
     };
-    let before = record.place.lines + value[..start].matches('\n').count();
+    let before = record.lines_before() + value[..start].matches('\n').count();
     let has_lines = before > 0 || value.trim_end().contains('\n');
     let (part, _) = excerpt(value, (start, end), AROUND);
     let preview = part.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -114,7 +114,7 @@ async fn script_reads_entries_of_working_memory() {
         let (namespace, _) = MemoryNamespace::of_path(path).expect("a path");
         memory.save(&namespace, &[NewEntry { key: path, ..entry }]).await.expect("room");
     };
-    let place = |before| ChunkPlace { before, ..ChunkPlace::default() };
+    let place = |before| Some(ChunkPlace { before, ..ChunkPlace::default() });
     save("session/abc123/notes", NewEntry::new("", "a \"note\"\0")).await;
     save(
         "session/abc123/tool-t-a1b2c3-chunk0",

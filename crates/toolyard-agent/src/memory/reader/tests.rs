@@ -29,8 +29,8 @@ impl StoredResult {
         let index = chunk_keys::index_key(BASE);
         let stored = crate::large::places::StoredChunks::new(text, chunks);
         let entries = paths.iter().zip(stored);
-        let entries =
-            entries.map(|(path, (stored, place))| NewEntry { place, ..NewEntry::new(path, stored) });
+        let entries = entries
+            .map(|(path, (stored, place))| NewEntry { place: Some(place), ..NewEntry::new(path, stored) });
         let outline = NewEntry { chunks: Some(chunks.len()), ..NewEntry::new(&index, "outline") };
         let entries: Vec<_> = entries.chain([outline]).collect();
         let namespace = MemoryNamespace::new("key", "abc");
@@ -58,13 +58,26 @@ async fn whole_result_takes_one_read_of_the_index_and_concurrent_reads_of_values
     let text = sections();
     let chunks: Vec<_> = chunk::chunks(&text, 100).collect();
     let result = StoredResult::new(&text, &chunks).await;
-    let found = result.reader.whole(&result.access, BASE).await.expect("a store").expect("a result");
+    let found =
+        result.reader.whole(&result.access, BASE, text.len()).await.expect("a store").expect("a result");
     assert_eq!(found.text, text);
     let (indexes, values) = result.take_reads();
     // The key is the beginning of others: it is not found itself, the outline is, and then the chunks are.
     assert!(indexes <= 3, "{indexes} reads of the index");
     assert_eq!(values, chunks.len() + 1, "the outline and each chunk");
     assert!((2..=8).contains(&result.store.most_running()), "{}", result.store.most_running());
+}
+
+#[tokio::test]
+async fn chunks_of_a_result_over_the_limit_are_not_read() {
+    let text = sections();
+    let chunks: Vec<_> = chunk::chunks(&text, 100).collect();
+    let result = StoredResult::new(&text, &chunks).await;
+    let error = result.reader.whole(&result.access, BASE, text.len() - 1).await.expect_err("a long result");
+    let expected = QueryError::LargeValue { bytes: text.len(), limit: text.len() - 1 };
+    assert_eq!(error.to_string(), expected.to_string());
+    let (_, values) = result.take_reads();
+    assert_eq!(values, 1, "the outline");
 }
 
 #[tokio::test]
@@ -91,7 +104,7 @@ async fn result_without_a_chunk_is_incomplete() {
     let key = FullKey { namespace: MemoryNamespace::new("key", "abc"), path };
     result.reader.memory().delete(&key).await.expect("a store");
     for lines in [None, Some((16, 16)), Some((1, 1))] {
-        let found = result.reader.whole_or_lines(&result.access, BASE, lines).await;
+        let found = result.reader.whole_or_lines(&result.access, BASE, lines, usize::MAX).await;
         assert!(matches!(found, Err(ReadError::Incomplete { number: 7, .. })), "{lines:?}: {found:?}");
     }
 }
