@@ -8,6 +8,7 @@ use std::sync::PoisonError;
 use std::time::{Duration, SystemTime};
 
 use tokio::time::{Instant, sleep, timeout};
+use toolyard_core::random::{hex, random_bytes};
 use toolyard_core::store::{KeySpace, PutRequest, Store, StoreError};
 
 const OPEN_GATEWAYS: KeySpace = KeySpace("open-gateways");
@@ -60,9 +61,7 @@ impl OpenGateway {
 }
 
 fn random_id() -> Option<String> {
-    let mut bytes = [0; 8];
-    getrandom::fill(&mut bytes).ok()?;
-    Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Some(hex(&random_bytes::<8>().ok()?))
 }
 
 /// Waits until no gateway of the store admits requests without a key. Returns false if some still do after `limit`.
