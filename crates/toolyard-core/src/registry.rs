@@ -331,8 +331,8 @@ impl Registry {
     /// cached no longer than other lists.
     fn bring_hints_together(&mut self) {
         for kind in EntryKind::ALL {
-            let said = self.hints.iter().filter_map(|(_, hints)| hints[kind as usize]);
-            self.part_mut(kind).hint = said.reduce(CacheHint::and);
+            let hints = self.hints.iter().filter_map(|(_, hints)| hints[kind as usize]);
+            self.part_mut(kind).hint = hints.reduce(CacheHint::and);
         }
     }
 

@@ -160,11 +160,11 @@ impl MemoryReader {
         lines: Option<(usize, usize)>,
         limit: usize,
     ) -> Result<Option<FoundText>, ReadError> {
-        let found = match chunk_keys::base_of(key.trim()) {
+        let entry = match chunk_keys::base_of(key.trim()) {
             Some(base) => self.find(access, &chunk_keys::index_key(base)).await?,
             None => self.find_or_index(access, key).await?,
         };
-        match found {
+        match entry {
             Some(FoundEntry { key, record: MemoryRecord { chunks: Some(chunks), .. }, .. }) => {
                 self.joined(&key, chunks, lines, limit).await.map(Some)
             }

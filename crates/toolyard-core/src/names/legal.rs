@@ -30,8 +30,8 @@ pub(super) fn legalized(name: &str) -> String {
 
 /// Returns the beginning of `legal` with a hash of the whole `name`, the same on every start.
 pub(super) fn with_hash(legal: &str, name: &str) -> String {
-    let kept = legal.len().min(MAX_LENGTH - HASH - 1);
-    format!("{}_{}", &legal[..kept], hash(name))
+    let length = legal.len().min(MAX_LENGTH - HASH - 1);
+    format!("{}_{}", &legal[..length], hash(name))
 }
 
 /// Length of a [`hash`].

@@ -74,9 +74,9 @@ mod tests {
 
     #[track_caller]
     fn check(lines: &str, given: &[&str], expected: &str) {
-        let given: Vec<_> = given.iter().map(|value| (*value).to_owned()).collect();
+        let values: Vec<_> = given.iter().map(|value| (*value).to_owned()).collect();
         let secrets = SecretRedactor::new(["hunter2hunter2".to_owned()]);
-        assert_eq!(shown(lines, &secrets, &given), expected, "{lines}");
+        assert_eq!(shown(lines, &secrets, &values), expected, "{lines}");
     }
 
     #[test]

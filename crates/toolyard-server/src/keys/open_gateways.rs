@@ -29,8 +29,8 @@ pub(super) struct OpenGateway(Mutex<Option<(String, Instant)>>);
 impl OpenGateway {
     /// Writes the entry, or renews it.
     pub(super) async fn announce(&self, store: &dyn Store) {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let id = match known {
+        let entry = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let id = match entry {
             Some((_, renewed)) if renewed.elapsed() < RENEWAL => return,
             Some((id, _)) => id,
             None => match random_id() {
@@ -52,8 +52,8 @@ impl OpenGateway {
 
     /// Removes the entry.
     pub(super) async fn withdraw(&self, store: &dyn Store) {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some((id, _)) = known {
+        let entry = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some((id, _)) = entry {
             // It expires if this fails.
             store.delete(OPEN_GATEWAYS, &id).await.ok();
         }

@@ -330,15 +330,15 @@ fn replace_unquoted(
     pattern: &Regex,
     replace: impl Fn(&Captures<'_>) -> String,
 ) -> Option<String> {
-    let found = std::cell::Cell::new(false);
+    let has_match = std::cell::Cell::new(false);
     let replaced = pattern.replace_all(expression, |captures: &Captures<'_>| {
         if captures.name("unquoted").is_none() {
             return captures[0].to_owned();
         }
-        found.set(true);
+        has_match.set(true);
         replace(captures)
     });
-    found.get().then(|| replaced.into_owned())
+    has_match.get().then(|| replaced.into_owned())
 }
 
 /// Writes objects of names only with their values: `{id, name}` is no JMESPath.

@@ -53,13 +53,13 @@ impl MemoryHandlers {
             return Ok(entry.map_or_else(|| texts::missing(&args.key), |entry| entry.value));
         }
         // The numbers of lines are those of the whole text.
-        let found = match part.lines {
+        let text = match part.lines {
             Some(LineRange::Between(first, last)) => {
                 self.reader.lines(&access, &args.key, first, last).await?
             }
             _ => self.reader.text(&access, &args.key).await?,
         };
-        let Some(FoundText { text, lines_before, lines_after, index }) = found else {
+        let Some(FoundText { text, lines_before, lines_after, index }) = text else {
             return Ok(texts::missing(&args.key));
         };
         let source = SourceText { text, lines_before, lines_after, is_part: index.is_some() };
