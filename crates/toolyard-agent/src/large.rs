@@ -300,14 +300,14 @@ impl ChunkingPlan {
             let put = place.put(memory, split, options.ttl, room);
             storage::in_time(options.store_time, put).await
         };
-        let mut kept = put(&split, RoomPolicy::Refuse).await;
-        if let Err(MemoryRefusal::Error(MemoryError::TooManyBytes { .. })) = kept {
-            kept = put(&split, RoomPolicy::DropResults).await;
-        } else if let Err(MemoryRefusal::Error(MemoryError::TooManyEntries { .. })) = kept {
+        let mut outcome = put(&split, RoomPolicy::Refuse).await;
+        if let Err(MemoryRefusal::Error(MemoryError::TooManyBytes { .. })) = outcome {
+            outcome = put(&split, RoomPolicy::DropResults).await;
+        } else if let Err(MemoryRefusal::Error(MemoryError::TooManyEntries { .. })) = outcome {
             // With fewer entries, several sections share a chunk.
             split = self.run(split.size(), move |_| split.packed()).await?;
-            kept = put(&split, RoomPolicy::DropResults).await;
+            outcome = put(&split, RoomPolicy::DropResults).await;
         }
-        Ok((split, kept.map_err(|refusal| refusal.text(&self.tool))))
+        Ok((split, outcome.map_err(|refusal| refusal.text(&self.tool))))
     }
 }

@@ -110,16 +110,16 @@ async fn input_with(
     let access = memory.memory().access(MemoryCaller::of_context(context)).await?;
     let (mut entries, mut bytes) = (Map::new(), 0);
     for key in keys {
-        let found = memory.text(&access, key).await?;
-        let found = found.ok_or_else(|| ToolFailure::new(texts::missing(key)))?;
-        bytes += found.text.len();
+        let entry = memory.text(&access, key).await?;
+        let entry = entry.ok_or_else(|| ToolFailure::new(texts::missing(key)))?;
+        bytes += entry.text.len();
         if bytes > MAX_MEMORY {
             let limit = MAX_MEMORY >> 20;
             return Err(ToolFailure::new(format!(
                 "memory_keys: the entries have more than {limit} MiB together. Give fewer of them to one script."
             )));
         }
-        entries.insert(key.clone(), Value::String(found.text));
+        entries.insert(key.clone(), Value::String(entry.text));
     }
     Ok(json!({"memory": entries, "input": input}).to_string())
 }

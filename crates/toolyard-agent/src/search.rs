@@ -3,7 +3,7 @@
 //! - [`tool_finder`], `indexed_tool`: the index of all tools, which follows the registry;
 //! - `search_reply`: the result of `search_tools`;
 //! - [`embeddings`]: vectors of all tools, if an endpoint computes them, and their fusion with the index;
-//! - [`call_tool`], `nearest`: calls of tools by their names;
+//! - [`call_tool`]: calls of tools by their names;
 //! - [`services`]: the search for services, with results in the form that agents know;
 //! - [`hints`]: suggests the services that a message is about;
 //! - [`tools`]: the tools themselves.
@@ -14,7 +14,6 @@ pub mod call_tool;
 pub mod embeddings;
 pub mod hints;
 mod indexed_tool;
-mod nearest;
 mod search_reply;
 pub mod services;
 pub mod tool_finder;

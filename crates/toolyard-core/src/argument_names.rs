@@ -153,15 +153,15 @@ impl ArgumentNames {
         let survey = NameSurvey::of(schema);
         let is_renamed = |name: &&&str| !is_legal(name) && !survey.shared.contains(*name);
         let illegal: Vec<&str> = survey.described.iter().filter(is_renamed).copied().collect();
-        let mut wanted: BTreeMap<String, usize> = BTreeMap::new();
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
         for name in &illegal {
-            *wanted.entry(legal_form(name)).or_default() += 1;
+            *counts.entry(legal_form(name)).or_default() += 1;
         }
         let mut assigned: BTreeSet<String> = BTreeSet::new();
         let assign = |name: &&str| {
             let legal = legal_form(name);
             let is_free = |name: &str| is_legal(name) && !survey.mentioned.contains(name);
-            let published = match wanted[&legal] == 1 && is_free(&legal) {
+            let published = match counts[&legal] == 1 && is_free(&legal) {
                 true => legal,
                 // The suffix depends on the name alone, so that other arguments do not change it.
                 false => (1..)

@@ -10,8 +10,9 @@ use crate::secrets::SecretRedactor;
 /// Maximum number of lines of output in a cause.
 pub const MAX_OUTPUT_LINES: usize = 3;
 
-/// Maximum length of a line of output in characters.
+/// Maximum length of a line of output in characters, and the part of it that its end has.
 const MAX_LINE_LENGTH: usize = 200;
+const LINE_END_LENGTH: usize = 80;
 
 /// The kind of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -232,10 +233,19 @@ fn plain_line(line: &str) -> String {
             char => plain.push(char),
         }
     }
-    match plain.char_indices().nth(MAX_LINE_LENGTH) {
-        Some((end, _)) => format!("{}…", plain[..end].trim_start()),
-        None => plain.trim().to_owned(),
-    }
+    shortened(plain.trim()).into_owned()
+}
+
+/// Returns a line of at most 200 characters; of a longer one the beginning and the end.
+#[must_use]
+pub fn shortened(line: &str) -> Cow<'_, str> {
+    let offset = |chars: usize| line.char_indices().nth(chars).map(|(offset, _)| offset);
+    let (Some(end), true) = (offset(MAX_LINE_LENGTH - LINE_END_LENGTH), offset(MAX_LINE_LENGTH).is_some())
+    else {
+        return Cow::Borrowed(line);
+    };
+    let last = line.char_indices().nth_back(LINE_END_LENGTH - 1).map_or(line.len(), |(offset, _)| offset);
+    Cow::Owned(format!("{}…{}", &line[..end], &line[last..]))
 }
 
 #[cfg(test)]
@@ -261,7 +271,10 @@ mod tests {
         check("\u{1b}[31mred\u{1b}[0m\u{7} alert", &["red  alert"]);
         check("10 %\r20 %", &["20 %"]);
         check("\u{1b}[", &[]);
-        check(&"x".repeat(MAX_LINE_LENGTH + 1), &[&format!("{}…", "x".repeat(MAX_LINE_LENGTH))]);
+        check(&"é".repeat(MAX_LINE_LENGTH), &[&"é".repeat(MAX_LINE_LENGTH)]);
+        let long = format!("{} é {}", "x".repeat(MAX_LINE_LENGTH), "y".repeat(LINE_END_LENGTH - 2));
+        let ends = ["x".repeat(MAX_LINE_LENGTH - LINE_END_LENGTH), "y".repeat(LINE_END_LENGTH - 2)];
+        check(&long, &[&ends.join("…é ")]);
     }
 
     #[test]

@@ -1,7 +1,5 @@
 //! Random bytes, and bytes in hexadecimal.
 
-use std::fmt::Write;
-
 /// The system has no random numbers.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the system provides no random numbers: {0}")]
@@ -20,10 +18,11 @@ pub fn random_bytes<const BYTES: usize>() -> Result<[u8; BYTES], NoRandomness> {
 /// Returns bytes in hexadecimal, in lower case.
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+    const DIGITS: [u8; 16] = *b"0123456789abcdef";
+    let digit = |number: u8| char::from(DIGITS[usize::from(number)]);
+    let mut text = String::with_capacity(2 * bytes.len());
+    bytes.iter().for_each(|byte| text.extend([digit(byte >> 4), digit(byte & 15)]));
+    text
 }
 
 #[cfg(test)]

@@ -253,6 +253,15 @@ impl Registry {
         self.tools.by_name.get(name).ok_or_else(|| ToolError::unknown_tool(name))
     }
 
+    /// Returns the listed tool of this name among those of servers that were added at run time, which models know by the
+    /// server's own names; `None` if several servers have one.
+    #[must_use]
+    pub fn tool_of_added_server(&self, own: &str) -> Option<&Arc<RegistryEntry>> {
+        let is_it = |entry: &&Arc<RegistryEntry>| entry.handler.is_added && *entry.own == *own;
+        let mut entries = self.entries(EntryKind::Tools).iter().filter(is_it);
+        entries.next().filter(|_| entries.next().is_none())
+    }
+
     /// Returns the tool of a published name, as [`tool`](Self::tool) does, for a caller that reads the error.
     ///
     /// # Errors
@@ -322,8 +331,8 @@ impl Registry {
     /// cached no longer than other lists.
     fn bring_hints_together(&mut self) {
         for kind in EntryKind::ALL {
-            let said = self.hints.iter().filter_map(|(_, hints)| hints[kind as usize]);
-            self.part_mut(kind).hint = said.reduce(CacheHint::and);
+            let hints = self.hints.iter().filter_map(|(_, hints)| hints[kind as usize]);
+            self.part_mut(kind).hint = hints.reduce(CacheHint::and);
         }
     }
 

@@ -66,11 +66,11 @@ impl SecretRedactor {
 
     /// Replaces the secrets of the manifest after an edit. Learnt ones stay.
     pub fn set(&self, given: impl IntoIterator<Item = String>) {
-        let mut given: Vec<_> =
+        let mut secrets: Vec<_> =
             given.into_iter().filter(|secret| is_secret(secret)).flat_map(writings).collect();
-        given.sort_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
-        given.dedup();
-        self.0.write().unwrap_or_else(PoisonError::into_inner).given = given;
+        secrets.sort_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
+        secrets.dedup();
+        self.0.write().unwrap_or_else(PoisonError::into_inner).given = secrets;
     }
 
     /// Adds a secret that was read at run time.
@@ -79,20 +79,20 @@ impl SecretRedactor {
         if !is_secret(secret) || is_known(&self.0.read().unwrap_or_else(PoisonError::into_inner)) {
             return;
         }
-        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        if known.learnt.len() == MOST_LEARNT {
-            known.learnt.pop_front();
+        let mut secrets = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if secrets.learnt.len() == MOST_LEARNT {
+            secrets.learnt.pop_front();
         }
-        known.learnt.push_back(secret.to_owned());
+        secrets.learnt.push_back(secret.to_owned());
     }
 
     /// Returns the text without secrets.
     #[must_use]
     pub fn hide<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let learnt = known.learnt.iter().flat_map(|secret| writings(secret.clone())).collect::<Vec<_>>();
+        let secrets = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let learnt = secrets.learnt.iter().flat_map(|secret| writings(secret.clone())).collect::<Vec<_>>();
         let mut hidden = hide_sealed_ids(text);
-        for secret in known.given.iter().chain(&learnt) {
+        for secret in secrets.given.iter().chain(&learnt) {
             if hidden.contains(secret.as_str()) {
                 hidden = Cow::Owned(hidden.replace(secret.as_str(), REDACTED));
             }

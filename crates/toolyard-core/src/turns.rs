@@ -79,8 +79,8 @@ impl TurnState {
             waiting.calls.retain(|call| !call.is_closed());
             !waiting.calls.is_empty()
         });
-        let held = |waiting: &WaitingOwner| self.held.get(&waiting.owner).copied().unwrap_or_default();
-        let (at, _) = self.waiting.iter().enumerate().min_by_key(|(_, waiting)| held(waiting))?;
+        let permits = |waiting: &WaitingOwner| self.held.get(&waiting.owner).copied().unwrap_or_default();
+        let (at, _) = self.waiting.iter().enumerate().min_by_key(|(_, waiting)| permits(waiting))?;
         let mut waiting = self.waiting.remove(at)?;
         let call = waiting.calls.pop_front()?;
         let owner = waiting.owner.clone();

@@ -214,12 +214,12 @@ impl<'a, 'u> TemplateMatcher<'a, 'u> {
                 if !self.spend(1) {
                     return false;
                 }
-                let known = self.values.len();
+                let value_count = self.values.len();
                 self.values.push((&variable.name, &from[..length]));
                 if self.variables(expression, rest, expression.separator, &from[length..], parts) {
                     return true;
                 }
-                self.values.truncate(known);
+                self.values.truncate(value_count);
             }
         }
         // Members of a query may be omitted.

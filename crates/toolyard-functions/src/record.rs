@@ -129,7 +129,7 @@ fn serialize_json(value: &impl Serialize) -> Bytes {
 
 /// Returns the SHA-256 digest in hexadecimal digits.
 pub(crate) fn digest(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    toolyard_core::random::hex(&Sha256::digest(bytes))
 }
 
 /// Converts a time to milliseconds since 1970.

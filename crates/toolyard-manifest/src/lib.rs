@@ -73,6 +73,5 @@ pub use self::{
     registry::ToolGuide,
     report::EnvironmentLookup,
     source::{ManifestSource, files},
-    suggest::nearest as nearest_name,
     telemetry::{LogFormat, LogSettings, OtlpProtocol, OtlpSettings, TelemetrySettings},
 };

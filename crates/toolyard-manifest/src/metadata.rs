@@ -47,7 +47,8 @@ pub(crate) fn schema(definitions: &mut SchemaDefinitions) -> Value {
     const NAMESPACE: &str = r"\$\{|^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$";
     let texts =
         json!({"description": "Not read.", "type": "object", "additionalProperties": {"type": "string"}});
-    let written = definitions.value("written", json!({"description": "Written by API servers; not read."}));
+    let server_metadata =
+        definitions.value("written", json!({"description": "Written by API servers; not read."}));
     definitions.object("metadata", |object| {
         object.require("name");
         let name = json!({"description": "Not used.", "type": "string", "pattern": NAME, "maxLength": 253});
@@ -59,7 +60,7 @@ pub(crate) fn schema(definitions: &mut SchemaDefinitions) -> Value {
         object.property("labels", texts.clone());
         object.property("annotations", texts);
         for field in SERVER_FIELDS {
-            object.property(field, written.clone());
+            object.property(field, server_metadata.clone());
         }
     })
 }

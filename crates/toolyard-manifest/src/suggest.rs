@@ -17,8 +17,7 @@ const SYNONYMS: &[(&str, &str)] = &[
 ];
 
 /// Returns the nearest of `candidates`, if it is similar enough to be a misspelling or a synonym.
-#[must_use]
-pub fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let text = written.to_lowercase();
     let distance = |candidate: &str| strsim::damerau_levenshtein(&text, &candidate.to_lowercase());
     let plain = text.replace(['_', ' '], "-");

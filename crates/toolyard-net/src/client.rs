@@ -82,11 +82,11 @@ impl RequestError {
     /// Returns the kind of the failure.
     #[must_use]
     pub fn code(&self) -> CauseCode {
-        let known = match self {
+        let code = match self {
             Self::Connect(cause) | Self::Broken(cause) => connection_cause(&**cause).map(|(code, _)| code),
             Self::NotPublic => None,
         };
-        known.unwrap_or(match self {
+        code.unwrap_or(match self {
             Self::Connect(_) | Self::NotPublic => CauseCode::Unreachable,
             Self::Broken(_) => CauseCode::ConnectionBroken,
         })

@@ -333,8 +333,8 @@ mod tests {
     #[track_caller]
     fn check(variables: &[(&str, &str)], cases: &[(&str, &str)]) {
         let value = |name: &str| {
-            let found = variables.iter().find(|(variable, _)| *variable == name)?;
-            Some(found.1.to_owned())
+            let entry = variables.iter().find(|(variable, _)| *variable == name)?;
+            Some(entry.1.to_owned())
         };
         let settings = ProxySettings::from_variables(value);
         for (url, expected) in cases {

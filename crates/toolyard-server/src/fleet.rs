@@ -143,9 +143,9 @@ impl HandlerFleet {
         builder.prepare(declared.running().map(|(handler, _)| handler))?;
         declared.warn_shadowed();
         let RecalledState { names, definitions, mut lists } = recalled_state;
-        let known = declared.running().map(|(handler, _)| handler);
-        let known = known.filter(|handler| lists.contains_key(&handler_records::key(handler)));
-        builder.set_installed(known.map(|handler| handler.name.as_str().to_owned()).collect());
+        let handlers = declared.running().map(|(handler, _)| handler);
+        let handlers = handlers.filter(|handler| lists.contains_key(&handler_records::key(handler)));
+        builder.set_installed(handlers.map(|handler| handler.name.as_str().to_owned()).collect());
         let build = |(handler, origin): (&manifest::HandlerConfig, HandlerOrigin)| {
             let member =
                 FleetMember::new(ServingHandler::new(builder.build(handler)), handler.clone(), origin);
@@ -219,8 +219,8 @@ impl HandlerFleet {
             let catalog = member.serving.catalog.borrow_and_update().clone();
             let latest = member.successor.as_ref().unwrap_or(&member.serving);
             member.status.live = LiveHandler::of(&latest.handler);
-            let given = error_output::given_values(&member.status.declared);
-            let catalog = redacted(catalog, &member.serving.handler.secrets, &given);
+            let values = error_output::given_values(&member.status.declared);
+            let catalog = redacted(catalog, &member.serving.handler.secrets, &values);
             member.status.update(&catalog);
             let catalog = with_last_tools(catalog, &member.last_catalog);
             let declared = &member.status.declared;

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use anyhow::{anyhow, bail};
+use toolyard_core::nearest::{did_you_mean, nearest_names};
 use toolyard_core::{Backend, Call, CallOutput, Catalog, ErrorCode, Json, Outcome, ToolError};
-use toolyard_manifest::nearest_name;
 
 use crate::handler_health::{note_failure, note_unready};
 use crate::output::{OutputFormat, print_untrusted, with_wait_notice};
@@ -34,9 +34,6 @@ pub(crate) struct CallArgs {
     remote: RemoteGateway,
 }
 
-/// Maximum number of names that are suggested.
-const MAX_SUGGESTIONS: usize = 3;
-
 pub(crate) async fn run(args: CallArgs, format: OutputFormat) -> anyhow::Result<ExitCode> {
     let (server, catalog) = args.remote.connect().await?;
     let Some(tool) = catalog.tools.iter().find(|tool| *tool.name == *args.name) else {
@@ -62,19 +59,10 @@ pub(crate) async fn run(args: CallArgs, format: OutputFormat) -> anyhow::Result<
 
 /// Explains that there is no tool of this name, with the names that may be meant.
 fn unknown_tool(name: &str, catalog: &Catalog) -> String {
-    let names = || catalog.tools.iter().map(|tool| &*tool.name);
-    // A published name may have the handler as its prefix, or may have lost it.
-    let is_part =
-        |one: &str, other: &str| one.strip_suffix(other).is_some_and(|prefix| prefix.ends_with('_'));
-    let mut meant: Vec<_> =
-        names().filter(|other| is_part(other, name) || is_part(name, other)).take(MAX_SUGGESTIONS).collect();
-    if meant.is_empty() {
-        meant.extend(nearest_name(name, names()));
-    }
-    let meant: Vec<_> = meant.into_iter().map(|name| format!("`{name}`")).collect();
-    match meant.is_empty() {
+    let near = nearest_names(name, catalog.tools.iter().map(|tool| &*tool.name));
+    match near.is_empty() {
         true => format!("unknown tool {name:?}; `toolyard tools` lists the tools"),
-        false => format!("unknown tool {name:?}; did you mean {}?", meant.join(" or ")),
+        false => format!("unknown tool {name:?};{}", did_you_mean(&near).replacen("Did", "did", 1)),
     }
 }
 

@@ -84,7 +84,7 @@ fn path_beside(file: &Path) -> Option<PathBuf> {
 
 fn digest(path: &Path) -> String {
     let digest = Sha256::digest(path.as_os_str().as_encoded_bytes());
-    digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    toolyard_core::random::hex(&digest[..16])
 }
 
 #[cfg(test)]

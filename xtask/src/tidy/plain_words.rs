@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Words that a doc comment does not begin with: it begins with a noun phrase or a verb.
-const QUESTION_WORDS: [&str; 9] = [
+const QUESTION_WORDS: [&str; 10] = [
+    concat!("Wh", "ich"),
     concat!("Wh", "at"),
     concat!("Wh", "o"),
     concat!("Wh", "om"),
@@ -122,7 +123,7 @@ mod tests {
     #[test]
     fn doc_comments_begin_with_a_noun_or_a_verb() {
         check("/// Returns the length.\n/// What follows is a second line.\nfn length() {}", &[]);
-        let question = format!("/// {} it is long.", QUESTION_WORDS[4]);
+        let question = format!("/// {} it is long.", QUESTION_WORDS[0]);
         check(&question, &["a.rs:1 begins a doc comment with a question word"]);
     }
 

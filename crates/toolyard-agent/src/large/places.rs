@@ -7,6 +7,8 @@ use crate::memory::ChunkPlace;
 pub(crate) struct StoredChunks<'a, 'c> {
     text: &'a str,
     chunks: &'c [TextChunk<'a>],
+    /// Number of the next chunk.
+    number: usize,
     /// End of the preceding stored text.
     end: usize,
     /// Number of lines that end before `end`.
@@ -15,7 +17,7 @@ pub(crate) struct StoredChunks<'a, 'c> {
 
 impl<'a, 'c> StoredChunks<'a, 'c> {
     pub(crate) const fn new(text: &'a str, chunks: &'c [TextChunk<'a>]) -> Self {
-        Self { text, chunks, end: 0, lines: 0 }
+        Self { text, chunks, number: 0, end: 0, lines: 0 }
     }
 }
 
@@ -31,7 +33,9 @@ impl<'a> Iterator for StoredChunks<'a, '_> {
         let stored = &self.text[self.end..end];
         (self.chunks, self.end) = (rest, end);
         self.lines = lines + line_ends(&self.text[chunk.start..end]);
-        Some((stored, ChunkPlace { before, after, lines }))
+        let number = self.number;
+        self.number += 1;
+        Some((stored, ChunkPlace { number, before, after, lines }))
     }
 }
 

@@ -68,11 +68,11 @@ fn write_list(items: &[Json], depth: usize, shape: &mut String) {
 fn write_name(name: &str, shape: &mut String) {
     let is_identifier = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-    let shown: String = name.chars().take(MAX_NAME_CHARS).collect();
-    let cut = if shown.len() < name.len() { "…" } else { "" };
+    let excerpt: String = name.chars().take(MAX_NAME_CHARS).collect();
+    let cut = if excerpt.len() < name.len() { "…" } else { "" };
     let _ = match is_identifier {
-        true => write!(shape, "{shown}{cut}: "),
-        false => write!(shape, "{}{cut}: ", Json::string(&shown).as_text()),
+        true => write!(shape, "{excerpt}{cut}: "),
+        false => write!(shape, "{}{cut}: ", Json::string(&excerpt).as_text()),
     };
 }
 

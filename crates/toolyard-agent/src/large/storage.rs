@@ -51,7 +51,7 @@ impl ResultPlace {
         let chunks: Vec<_> = result.chunks().collect();
         let entries = chunks
             .iter()
-            .map(|(key, stored, place)| NewEntry { place: *place, ..NewEntry::new(key, stored) });
+            .map(|(key, stored, place)| NewEntry { place: Some(*place), ..NewEntry::new(key, stored) });
         let index = result.index_key();
         let outline =
             NewEntry { chunks: Some(chunks.len()), ..NewEntry::new(&index, &result.entries.outline) };

@@ -98,6 +98,12 @@ impl QueryRunner {
         Self { limits, runner: BlockingRunner::new(limits.concurrent, limits.time) }
     }
 
+    /// Returns the maximum length of a value in bytes.
+    #[must_use]
+    pub const fn input_bytes(&self) -> usize {
+        self.limits.input_bytes
+    }
+
     /// Returns the part of a JSON text that an expression selects.
     ///
     /// # Errors
@@ -146,7 +152,25 @@ pub fn select(text: &str, expression: &str, limits: &QuerySettings) -> Result<St
         result.push_str("\n\n");
         result.push_str(&hint);
     }
+    if is_empty_count(&selected) || selects_nothing(&selected) {
+        let selects = |expression: &str| {
+            let compiled = jmespath::compile(expression).ok().filter(|compiled| {
+                GrowthBound::of(compiled.as_ast()).values(nodes(&value), text.len()) <= limits.values
+            });
+            let selected = compiled.and_then(|compiled| compiled.search(&value).ok());
+            selected.is_some_and(|selected| !is_empty_count(&selected) && !selects_nothing(&selected))
+        };
+        if let Some(hint) = mistakes::mixed_types(expression, selects) {
+            result.push_str("\n\n");
+            result.push_str(&hint);
+        }
+    }
     Ok(result)
+}
+
+/// Returns `true` for the length of an empty array.
+fn is_empty_count(selected: &Variable) -> bool {
+    selected.as_number() == Some(0.0)
 }
 
 /// Returns `true` for null, and for an empty array.

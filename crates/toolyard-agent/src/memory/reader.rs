@@ -9,6 +9,7 @@ use std::ops::Range;
 use super::access::{FullKey, MemoryAccess};
 use super::chunk_keys;
 use super::error::MemoryError;
+use super::query::QueryError;
 use super::reading::line_count;
 use super::record::MemoryRecord;
 use super::texts;
@@ -26,6 +27,9 @@ pub enum ReadError {
     /// The memory fails, or the key is invalid.
     #[error(transparent)]
     Memory(#[from] MemoryError),
+    /// The text is too long for its purpose.
+    #[error(transparent)]
+    LargeValue(#[from] QueryError),
     /// A chunk of a result is gone.
     #[error("{}", texts::incomplete(.base, *.number))]
     Incomplete {
@@ -112,21 +116,26 @@ impl MemoryReader {
     pub async fn text(&self, access: &MemoryAccess, key: &str) -> Result<Option<FoundText>, ReadError> {
         let Some(found) = self.find_or_index(access, key).await? else { return Ok(None) };
         if let Some(chunks) = found.record.chunks {
-            return self.joined(&found.key, chunks, None).await.map(Some);
+            return self.joined(&found.key, chunks, None, usize::MAX).await.map(Some);
         }
-        // Entries that a model saves under such a key have no category by default.
-        let base = chunk_keys::base_of(key.trim()).filter(|_| found.record.category.is_some());
-        let lines_before = found.record.place.lines;
+        let base = chunk_keys::base_of(key.trim()).filter(|_| found.record.place.is_some());
+        let lines_before = found.record.lines_before();
         let index = base.map(chunk_keys::index_key);
         Ok(Some(FoundText { text: found.value, lines_before, lines_after: 0, index }))
     }
 
-    /// Returns the whole text of a key. That of a chunk stands for the whole text as well.
+    /// Returns the whole text of a key. That of a chunk stands for the whole text as well. The chunks of a longer result
+    /// than `limit` bytes are not read.
     ///
     /// # Errors
     /// Returns a [`ReadError`].
-    pub async fn whole(&self, access: &MemoryAccess, key: &str) -> Result<Option<FoundText>, ReadError> {
-        self.whole_or_lines(access, key, None).await
+    pub async fn whole(
+        &self,
+        access: &MemoryAccess,
+        key: &str,
+        limit: usize,
+    ) -> Result<Option<FoundText>, ReadError> {
+        self.whole_or_lines(access, key, None, limit).await
     }
 
     /// Returns the part of a whole text, as [`MemoryReader::whole`] finds it, that has the lines from `first` to `last`,
@@ -141,7 +150,7 @@ impl MemoryReader {
         first: usize,
         last: usize,
     ) -> Result<Option<FoundText>, ReadError> {
-        self.whole_or_lines(access, key, Some((first, last))).await
+        self.whole_or_lines(access, key, Some((first, last)), usize::MAX).await
     }
 
     async fn whole_or_lines(
@@ -149,26 +158,29 @@ impl MemoryReader {
         access: &MemoryAccess,
         key: &str,
         lines: Option<(usize, usize)>,
+        limit: usize,
     ) -> Result<Option<FoundText>, ReadError> {
-        let found = match chunk_keys::base_of(key.trim()) {
+        let entry = match chunk_keys::base_of(key.trim()) {
             Some(base) => self.find(access, &chunk_keys::index_key(base)).await?,
             None => self.find_or_index(access, key).await?,
         };
-        match found {
+        match entry {
             Some(FoundEntry { key, record: MemoryRecord { chunks: Some(chunks), .. }, .. }) => {
-                self.joined(&key, chunks, lines).await.map(Some)
+                self.joined(&key, chunks, lines, limit).await.map(Some)
             }
             // A key that looks like that of a chunk may be the caller's own.
             _ => self.text(access, key).await,
         }
     }
 
-    /// Joins the chunks of a result, with the text that is stored around them: all, or those that have some lines.
+    /// Joins the chunks of a result, with the text that is stored around them: all, or those that have some lines. The
+    /// whole result has at most `limit` bytes.
     async fn joined(
         &self,
         index: &FullKey,
         chunks: usize,
         lines: Option<(usize, usize)>,
+        limit: usize,
     ) -> Result<FoundText, ReadError> {
         let base = chunk_keys::base_of(&index.path).unwrap_or(&index.path);
         let keys = (0..chunks).map(|number| chunk_keys::chunk_key(base, number));
@@ -176,7 +188,11 @@ impl MemoryReader {
         let records: Vec<_> = records
             .map(|(number, record)| record.ok_or_else(|| incomplete(base, number)))
             .collect::<Result<_, _>>()?;
-        let places: Vec<_> = records.iter().map(|record| record.place).collect();
+        let bytes = records.iter().map(|record| record.bytes).sum();
+        if bytes > limit {
+            return Err(QueryError::LargeValue { bytes, limit }.into());
+        }
+        let places: Vec<_> = records.iter().map(|record| record.place.unwrap_or_default()).collect();
         let needed = match lines {
             Some((first, last)) => chunk_lines::chunks_with(&places, first, last),
             None => 0..chunks,

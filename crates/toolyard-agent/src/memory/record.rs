@@ -31,14 +31,16 @@ pub struct NewEntry<'a> {
     pub ttl: Option<Duration>,
     /// Number of chunks, if this is the index of a large result.
     pub chunks: Option<usize>,
-    /// Place of a chunk in the text of a large result.
-    pub place: ChunkPlace,
+    /// Place in the text of a large result, if this is a chunk of it.
+    pub place: Option<ChunkPlace>,
 }
 
 /// Place of a chunk in a whole text. The text that chunks leave out, such as the lines of headings, is stored with them,
 /// so that the whole text can be read again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChunkPlace {
+    /// Number of the chunk.
+    pub number: usize,
     /// Bytes of the stored text before the chunk.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub before: usize,
@@ -65,13 +67,12 @@ impl<'a> NewEntry<'a> {
     /// Returns an entry without category, tags and time to live.
     #[must_use]
     pub const fn new(key: &'a str, value: &'a str) -> Self {
-        let place = ChunkPlace { before: 0, after: 0, lines: 0 };
-        Self { key, value, category: None, tags: &[], ttl: None, chunks: None, place }
+        Self { key, value, category: None, tags: &[], ttl: None, chunks: None, place: None }
     }
 
     /// Returns the length of the value in characters, without the text that is stored around a chunk.
     pub(super) fn chars(&self) -> usize {
-        self.place.slice(self.value).chars().count()
+        self.place.map_or(self.value, |place| place.slice(self.value)).chars().count()
     }
 
     pub(super) fn check(&self, limits: &MemorySettings) -> Result<(), MemoryError> {
@@ -113,23 +114,35 @@ pub struct MemoryRecord {
     /// Number of chunks, if this is the index of a large result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chunks: Option<usize>,
-    /// Place of a chunk in the text of a large result.
-    #[serde(flatten)]
-    pub place: ChunkPlace,
+    /// Place in the text of a large result, if this is a chunk of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<ChunkPlace>,
 }
 
 impl MemoryRecord {
     /// Returns the value in a stored text.
     #[must_use]
     pub fn value_in(&self, mut stored: String) -> String {
-        let value = self.place.slice(&stored);
+        let Some(place) = self.place else { return stored };
+        let value = place.slice(&stored);
         if value.len() == stored.len() {
             return stored;
         }
-        let end = self.place.before + value.len();
+        let end = place.before + value.len();
         stored.truncate(end);
-        stored.drain(..self.place.before);
+        stored.drain(..place.before);
         stored
+    }
+
+    /// Returns the number of lines of the whole text that end before the value.
+    pub(super) fn lines_before(&self) -> usize {
+        self.place.map_or(0, |place| place.lines)
+    }
+
+    /// Returns the common prefix of the keys of the large result, if this is its index or one of its chunks. A model may
+    /// save a note under such a key.
+    pub(super) fn result_base(&self) -> Option<&str> {
+        (self.chunks.is_some() || self.place.is_some()).then(|| chunk_keys::base_of(&self.key))?
     }
 
     /// Returns the remaining time to live.
@@ -247,11 +260,8 @@ impl NamespaceIndex {
     fn remove_first_result(&mut self) -> Vec<MemoryRecord> {
         let indexes = self.entries.iter().filter(|record| record.chunks.is_some());
         let Some(index) = indexes.min_by_key(|record| record.expires).cloned() else { return Vec::new() };
-        let base = chunk_keys::base_of(&index.key);
-        // A model may have saved a note under such a key.
-        let is_part = |record: &MemoryRecord| {
-            record.category == index.category && chunk_keys::base_of(&record.key) == base
-        };
+        let base = index.result_base();
+        let is_part = |record: &MemoryRecord| base.is_some() && record.result_base() == base;
         let (removed, rest) =
             self.entries.drain(..).partition(|record| record.id == index.id || is_part(record));
         self.entries = rest;

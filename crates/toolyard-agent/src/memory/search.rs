@@ -124,8 +124,8 @@ async fn hits(
         let values: Vec<_> = records.iter().cloned().zip(values).collect();
         let words = words.clone();
         let scored = move || {
-            let found = values.into_iter().filter_map(|(record, value)| scored(&words, record, &value?));
-            found.collect::<Vec<_>>()
+            let matches = values.into_iter().filter_map(|(record, value)| scored(&words, record, &value?));
+            matches.collect::<Vec<_>>()
         };
         hits.extend(match &permit {
             Some(permit) => permit.run(scored).await?,
@@ -158,7 +158,7 @@ fn hit(words: &[String], record: MemoryRecord, value: &str, lower: &str) -> Memo
     let Some((start, end)) = place(words, value, lower) else {
         return MemoryHit { preview: preview(value), record, line: None };
     };
-    let before = record.place.lines + value[..start].matches('\n').count();
+    let before = record.lines_before() + value[..start].matches('\n').count();
     let has_lines = before > 0 || value.trim_end().contains('\n');
     let (part, _) = excerpt(value, (start, end), AROUND);
     let preview = part.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -256,9 +256,9 @@ mod tests {
     fn preview_shows_the_surroundings_of_the_words() {
         #[track_caller]
         fn check(query: &str, value: &str, expected: Option<&str>) {
-            let shown =
+            let excerpt =
                 place(&words(query), value, &value.to_lowercase()).map(|place| excerpt(value, place, 6).0);
-            assert_eq!(shown.as_deref(), expected, "{query}");
+            assert_eq!(excerpt.as_deref(), expected, "{query}");
         }
         let text = "first came an error in the log, and then a fatal error of the disk: it was full";
         check("error", text, Some("…me an error in th…"));

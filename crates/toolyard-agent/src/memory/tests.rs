@@ -196,6 +196,7 @@ async fn save_result(
         category: Some("tool-result"),
         ttl: Some(Duration::from_secs(ttl)),
         chunks: (number == 2).then_some(2),
+        place: (number < 2).then(|| ChunkPlace { number, ..ChunkPlace::default() }),
         ..NewEntry::new(path, &value)
     };
     let entries: Vec<_> = (0..).zip(paths.iter().map(String::as_str)).map(entry).collect();

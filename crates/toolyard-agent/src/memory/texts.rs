@@ -21,11 +21,11 @@ pub(super) fn saved(record: &MemoryRecord, now: SystemTime) -> String {
 }
 
 pub(crate) fn missing(key: &str) -> String {
-    format!("Working memory entry '{}' not found or has expired.", shown(key.trim()))
+    format!("Working memory entry '{}' not found or has expired.", excerpt(key.trim()))
 }
 
 /// Returns an argument for a message, shortened if it is long.
-fn shown(text: &str) -> Cow<'_, str> {
+fn excerpt(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(MAX_ARGUMENT_CHARS) {
         Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
         None => Cow::Borrowed(text),
@@ -87,7 +87,7 @@ pub(super) fn search_result(
 }
 
 fn nothing(what: &str, prefix: Option<&str>, own: Option<&MemoryNamespace>) -> String {
-    let prefix = prefix.map(|prefix| format!(" under '{}'", shown(prefix))).unwrap_or_default();
+    let prefix = prefix.map(|prefix| format!(" under '{}'", excerpt(prefix))).unwrap_or_default();
     let own = own.map(|own| format!(" Your own entries are under `{own}`.")).unwrap_or_default();
     format!("{what}{prefix}.{own}")
 }

@@ -114,7 +114,7 @@ async fn script_reads_entries_of_working_memory() {
         let (namespace, _) = MemoryNamespace::of_path(path).expect("a path");
         memory.save(&namespace, &[NewEntry { key: path, ..entry }]).await.expect("room");
     };
-    let place = |before| ChunkPlace { before, ..ChunkPlace::default() };
+    let place = |before| Some(ChunkPlace { before, ..ChunkPlace::default() });
     save("session/abc123/notes", NewEntry::new("", "a \"note\"\0")).await;
     save(
         "session/abc123/tool-t-a1b2c3-chunk0",
@@ -136,8 +136,8 @@ async fn script_reads_entries_of_working_memory() {
         script.map_or(text, |script| script.input.unwrap_or_default())
     };
     let check = async |keys: Value, input: Value, expected: Value| {
-        let given: Value = serde_json::from_str(&run(keys, input).await).expect("JSON");
-        assert_eq!(given, expected);
+        let values: Value = serde_json::from_str(&run(keys, input).await).expect("JSON");
+        assert_eq!(values, expected);
     };
     check(json!(["notes"]), Value::Null, json!({"memory": {"notes": "a \"note\"\0"}, "input": null})).await;
     let chunk = "session/abc123/tool-t-a1b2c3-chunk1";

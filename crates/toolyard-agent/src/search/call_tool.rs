@@ -40,7 +40,7 @@ impl BackendWrapper for CallToolBackend {
 /// Returns the call of the named tool, if there is such a tool.
 fn forwarded_call(call: &Call, registry: &Registry) -> Option<Call> {
     let CallToolArgs { name, arguments } = CallToolArgs::read(call.arguments()).ok()?;
-    let entry = registry.tool(&name).ok()?;
+    let entry = registry.tool(&name).ok().or_else(|| registry.tool_of_added_server(&name))?;
     // The tool cannot forward to itself.
     if *entry.name == **call.target.name() {
         return None;
@@ -104,3 +104,6 @@ fn object(arguments: &Json) -> Result<Object, CallToolError> {
         None => Err(CallToolError::NoObject),
     }
 }
+
+#[cfg(test)]
+mod tests;

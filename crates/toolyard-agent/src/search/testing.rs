@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use toolyard_core::access::{AccessGrant, AccessScope, ScopePattern};
 use toolyard_core::gate::{CallGate, GateSize};
-use toolyard_core::names::NameRegistry;
+use toolyard_core::names::{NameRegistry, PrefixPolicy};
 use toolyard_core::registry::{CallLimits, HandlerEntry};
 use toolyard_core::{
     Backend, BackendPhase, Call, CallOutput, Caller, Catalog, Gateway, Json, Object, Outcome, Registry, Tool,
@@ -103,6 +103,14 @@ impl SearchHarness {
                 self.handlers.push((handler(name, backend), catalog));
             }
         }
+    }
+
+    /// Turns a handler into a server that was added at run time, whose tools always have its name in front.
+    pub(super) fn mark_added(&mut self, name: &str) {
+        let entry = self.handlers.iter_mut().find(|(handler, _)| &*handler.name == name);
+        let (handler, _) = entry.expect("a handler");
+        handler.is_added = true;
+        handler.prefix = PrefixPolicy::Always;
     }
 
     /// Removes a handler.

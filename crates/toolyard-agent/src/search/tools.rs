@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use toolyard_core::Registry;
-use toolyard_core::nearest::did_you_mean;
+use toolyard_core::nearest::{did_you_mean, nearest_tools};
 use toolyard_manifest::ServiceRanker;
 use toolyard_sdk::{
     Context, Prompt, RegisterError, Server, Tool, ToolAnnotations, ToolCall, ToolFailure, ToolReply,
@@ -15,7 +15,6 @@ use toolyard_sdk::{
 use super::call_tool::CallToolArgs;
 use super::embeddings::ToolEmbeddings;
 use super::hints::PROMPT;
-use super::nearest::nearest;
 use super::search_reply::ToolSearchReply;
 use super::services::{self, ServiceIndex};
 use super::tool_finder::ToolFinder;
@@ -97,7 +96,7 @@ pub fn add(server: Server, search: ToolSearch) -> Result<Server, RegisterError> 
             async move |context: Context, args: SearchToolsArgs| finding.tools(&context, args).await,
         )?
         .register_tool(call_tool(), async move |context: Context, call: ToolCall| {
-            Err::<ToolReply, _>(calling.refusal(&context, &call).await)
+            Err::<ToolReply, _>(calling.refusal(&context, &call))
         })?
         .register_tool(
             read_only(SERVICES, ABOUT_SERVICES),
@@ -150,7 +149,7 @@ impl ToolSearch {
     }
 
     /// Returns the reason why a call cannot be made.
-    async fn refusal(&self, context: &Context, call: &ToolCall) -> ToolFailure {
+    fn refusal(&self, context: &Context, call: &ToolCall) -> ToolFailure {
         let name = match CallToolArgs::read(Some(&call.arguments.to_json())) {
             Ok(wanted) => wanted.name,
             Err(unclear) => return unclear.into(),
@@ -166,8 +165,7 @@ impl ToolSearch {
                 "`{name}` cannot be called through two tools. Call it directly."
             ));
         }
-        let near = nearest(&self.finder, &view, &name).await;
-        ToolFailure::new(unknown(&name, &near))
+        ToolFailure::new(unknown(&name, &nearest_tools(&view, &name)))
     }
 }
 

@@ -284,9 +284,9 @@ impl<'a> JsonLexer<'a> {
     }
 
     pub(super) fn skip(&mut self, byte: u8) -> bool {
-        let found = self.peek() == Some(byte);
-        self.at += usize::from(found);
-        found
+        let is_next = self.peek() == Some(byte);
+        self.at += usize::from(is_next);
+        is_next
     }
 
     fn expect(&mut self, byte: u8, problem: &'static str) -> Result<(), JsonError> {
@@ -319,9 +319,9 @@ fn plain_length(text: &[u8]) -> usize {
     let mut length = 0;
     while let Some(&chunk) = text[length..].first_chunk::<8>() {
         let word = u64::from_le_bytes(chunk);
-        let found = below(word, 0x20) | equal(word, b'"') | equal(word, b'\\');
-        if found != 0 {
-            return length + found.trailing_zeros() as usize / 8;
+        let matches = below(word, 0x20) | equal(word, b'"') | equal(word, b'\\');
+        if matches != 0 {
+            return length + matches.trailing_zeros() as usize / 8;
         }
         length += 8;
     }

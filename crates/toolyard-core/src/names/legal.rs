@@ -2,6 +2,8 @@
 
 use sha2::{Digest, Sha256};
 
+use crate::random::hex;
+
 /// Maximum length of function names in the APIs of large models.
 pub const MAX_LENGTH: usize = 64;
 
@@ -28,8 +30,8 @@ pub(super) fn legalized(name: &str) -> String {
 
 /// Returns the beginning of `legal` with a hash of the whole `name`, the same on every start.
 pub(super) fn with_hash(legal: &str, name: &str) -> String {
-    let kept = legal.len().min(MAX_LENGTH - HASH - 1);
-    format!("{}_{}", &legal[..kept], hash(name))
+    let length = legal.len().min(MAX_LENGTH - HASH - 1);
+    format!("{}_{}", &legal[..length], hash(name))
 }
 
 /// Length of a [`hash`].
@@ -38,5 +40,5 @@ const HASH: usize = 8;
 /// Returns a hash that distinguishes texts with the same legal form.
 pub(crate) fn hash(text: &str) -> String {
     let digest = Sha256::digest(text.as_bytes());
-    digest.iter().take(HASH / 2).map(|byte| format!("{byte:02x}")).collect()
+    hex(&digest[..HASH / 2])
 }

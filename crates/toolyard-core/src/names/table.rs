@@ -69,12 +69,12 @@ impl NameTable {
         let Self { given, owners, changes, rule: _ } = self;
         let Some(given) = given.get_mut(handler) else { return };
         given.retain(|own, given| {
-            let kept = keep(own, &given.wish);
-            if !kept {
+            let stays = keep(own, &given.wish);
+            if !stays {
                 owners.remove(&given.name);
                 *changes += 1;
             }
-            kept
+            stays
         });
     }
 
@@ -144,12 +144,12 @@ impl NameTable {
 
     /// Forgets names that are not offered any more, if there are too many. Names from the manifest stay.
     pub(super) fn trim<'a>(&mut self, handler: &str, offered: impl Iterator<Item = &'a Arc<str>>) {
-        let given = self.given.get(handler).map_or(0, HashMap::len);
-        if given <= REMEMBERED {
+        let count = self.given.get(handler).map_or(0, HashMap::len);
+        if count <= REMEMBERED {
             return;
         }
         let offered: HashSet<_> = offered.collect();
-        if given > offered.len() + offered.len().max(REMEMBERED) {
+        if count > offered.len() + offered.len().max(REMEMBERED) {
             self.retain(handler, |own, wish| offered.contains(own) || wish.asked.is_some());
         }
     }

@@ -69,12 +69,12 @@ impl RegistryBuilder {
         }
         let is_ready = catalog.phase == BackendPhase::Ready;
         // A server that has not answered yet may have the lists of its last run.
-        let listed = is_ready || catalog.phase == BackendPhase::Connecting;
+        let is_listed = is_ready || catalog.phase == BackendPhase::Connecting;
         if is_ready && catalog.hints.iter().any(Option::is_some) {
             self.registry.hints.push((handler.name.clone(), catalog.hints));
         }
         for tool in &catalog.tools {
-            self.add_tool(handler, tool, listed, naming);
+            self.add_tool(handler, tool, is_listed, naming);
         }
         if is_ready {
             self.remark_missing(handler, catalog);
@@ -89,14 +89,14 @@ impl RegistryBuilder {
             self.publish(
                 handler,
                 CatalogItem { kind: EntryKind::Prompts, own, definition, tool: None },
-                listed,
+                is_listed,
                 naming,
             );
         }
         for resource in &catalog.resources {
             let (own, definition) = (&resource.key, &resource.definition);
             let offer = CatalogItem { kind: EntryKind::Resources, own, definition, tool: None };
-            self.publish(handler, offer, listed, naming);
+            self.publish(handler, offer, is_listed, naming);
         }
         if catalog.unlisted {
             self.registry.unlisted.add(handler);
@@ -104,7 +104,7 @@ impl RegistryBuilder {
         for template in &catalog.templates {
             let (own, definition) = (template.uri.text(), &template.definition);
             let offer = CatalogItem { kind: EntryKind::Templates, own, definition, tool: None };
-            if let Some(entry) = self.publish(handler, offer, listed, naming) {
+            if let Some(entry) = self.publish(handler, offer, is_listed, naming) {
                 self.registry.patterns.push((template.uri.clone(), entry));
             }
         }

@@ -93,10 +93,10 @@ impl Registry {
         let others = base.by_name.iter().filter(|(_, entry)| !is_replaced(&entry.handler.name));
         let mut by_name: HashMap<_, _> = others.map(|(name, entry)| (name.clone(), entry.clone())).collect();
         let mut listing = EncodedListing::default();
-        let mut listed = base.listing.iter().peekable();
+        let mut entries = base.listing.iter().peekable();
         for (handler, _) in &self.phases {
             let own = parts.get(handler).filter(|part| part.kinds[kind as usize]);
-            while let Some((entry, definition)) = listed.next_if(|(entry, _)| entry.handler.name == *handler)
+            while let Some((entry, definition)) = entries.next_if(|(entry, _)| entry.handler.name == *handler)
             {
                 if own.is_none() {
                     listing.push(entry.clone(), definition.clone());

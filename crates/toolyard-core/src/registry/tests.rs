@@ -498,14 +498,14 @@ fn client_sees_its_own_lists() {
         let [tools, prompts, _, templates] = EntryKind::ALL.map(|kind| view.list(kind).as_text().to_owned());
         format!("{} {tools} {prompts} {templates}", view.is_of_one_client())
     };
-    let shown = [
+    let names = [
         lists(&Caller::default()),
         lists(&session("other", &["*"])),
         lists(&Caller { principal: Some("s".into()), ..Caller::default() }),
         lists(&session("s", &["*"])),
         lists(&session("s", &["one/new", "one/old", "two/*"])),
     ];
-    assert_snapshot!(shown.join("\n"), @r#"
+    assert_snapshot!(names.join("\n"), @r#"
     false [{"name":"write"},{"name":"read"},{"name":"old"}] [{"name":"ask"}] [{"uriTemplate":"a:{b}"}]
     false [{"name":"write"},{"name":"read"},{"name":"old"}] [{"name":"ask"}] [{"uriTemplate":"a:{b}"}]
     false [{"name":"write"},{"name":"read"},{"name":"old"}] [{"name":"ask"}] [{"uriTemplate":"a:{b}"}]
@@ -513,13 +513,13 @@ fn client_sees_its_own_lists() {
     true [{"name":"write"},{"name":"new"}] [] []
     "#);
     let view = Registry::view_for(registry.clone(), &session("s", &["*"]));
-    let found = |target: CallTarget| view.resolve(&target).map(|entry| entry.own.to_string()).ok();
-    let tool = |name: &str| found(CallTarget::Tool(name.into()));
+    let own_name = |target: CallTarget| view.resolve(&target).map(|entry| entry.own.to_string()).ok();
+    let tool = |name: &str| own_name(CallTarget::Tool(name.into()));
     assert_eq!(
         ["write", "one_write", "new", "old", "hidden"].map(tool),
         [Some("write"), Some("write"), Some("new"), None, None].map(|own| own.map(str::to_owned))
     );
-    let resource = |uri: &str| found(CallTarget::Resource(uri.into()));
+    let resource = |uri: &str| own_name(CallTarget::Resource(uri.into()));
     assert_eq!(["c:1", "a:1"].map(resource), [Some("c:{d}".to_owned()), None]);
     assert!(registry.tool("new").is_err() && registry.resource("c:1").is_none());
 }

@@ -291,25 +291,26 @@ impl<'s> SchemaSurvey<'s> {
             return Err(TooCostly::BranchDepth);
         }
         let options = schema.get("enum").and_then(Value::as_array).map_or(0, Vec::len) as u64;
-        let mut found = BranchCount { evaluated: 1, marked: 1, options, depth: 0 };
+        let mut count = BranchCount { evaluated: 1, marked: 1, options, depth: 0 };
         for branch in in_place(schema) {
-            found = found.and(self.branches(branch, depth + 1)?);
+            count = count.and(self.branches(branch, depth + 1)?);
         }
         for (keyword, reference) in references(schema) {
-            let mut meant = if is_meta_schema(reference) { META_SCHEMA } else { BranchCount::default() };
+            let mut target_count =
+                if is_meta_schema(reference) { META_SCHEMA } else { BranchCount::default() };
             for target in self.reference_targets(schema, keyword, reference) {
-                meant = meant.or(self.branches(target, depth + 1)?);
+                target_count = target_count.or(self.branches(target, depth + 1)?);
             }
-            found = found.and(meant);
+            count = count.and(target_count);
         }
         if is_about_unevaluated(schema) {
-            found.evaluated = found.evaluated.saturating_add(found.marked);
+            count.evaluated = count.evaluated.saturating_add(count.marked);
         }
-        self.branches.insert(std::ptr::from_ref(schema), found);
-        match (found.evaluated > MAX_BRANCHES, found.depth > MAX_BRANCH_DEPTH) {
+        self.branches.insert(std::ptr::from_ref(schema), count);
+        match (count.evaluated > MAX_BRANCHES, count.depth > MAX_BRANCH_DEPTH) {
             (true, _) => Err(TooCostly::Branches),
             (_, true) => Err(TooCostly::BranchDepth),
-            _ => Ok(found),
+            _ => Ok(count),
         }
     }
 

@@ -70,7 +70,7 @@ pub enum SecretPlacement<'a> {
 #[must_use]
 pub fn import_servers(files: &[ClientFile], secrets_in: SecretPlacement<'_>) -> ClientServers {
     let (mut names, mut secrets) = (NameAllocator::default(), SecretExtractor::default());
-    let mut found = ClientServers::default();
+    let mut servers = ClientServers::default();
     for file in files {
         let report = ProblemReport::lenient(&process_environment);
         let imported = import_file(&file.path, file.project.as_deref(), &mut names, &report);
@@ -80,15 +80,15 @@ pub fn import_servers(files: &[ClientFile], secrets_in: SecretPlacement<'_>) -> 
         }
         match (report.finish(imported), secrets_in) {
             (Ok(None), _) => {}
-            (Ok(Some(imported)), SecretPlacement::Manifest) => found.add_document(&source, imported, None),
+            (Ok(Some(imported)), SecretPlacement::Manifest) => servers.add_document(&source, imported, None),
             (Ok(Some(imported)), _) => {
-                found.add_document(&source, imported, Some((&mut secrets, secrets_in)))
+                servers.add_document(&source, imported, Some((&mut secrets, secrets_in)))
             }
-            (Err(problems), _) => found.notes.extend(problems.iter().map(ImportNote::of_problem)),
+            (Err(problems), _) => servers.notes.extend(problems.iter().map(ImportNote::of_problem)),
         }
     }
-    found.secrets = secrets.finish();
-    found
+    servers.secrets = secrets.finish();
+    servers
 }
 
 /// Reads a file. A file without servers is no problem here.

@@ -134,8 +134,8 @@ impl SecretExtractor {
         let numbered = (2..).map(|number| format!("{full}_{number}"));
         let candidates = prefers_plain.then_some(plain).into_iter().chain([full.clone()]).chain(numbered);
         for candidate in candidates {
-            let taken = self.secrets.get(&candidate);
-            if taken.is_none_or(|taken| *taken == value) {
+            let owner = self.secrets.get(&candidate);
+            if owner.is_none_or(|owner| *owner == value) {
                 *text = reference(&candidate);
                 self.secrets.insert(candidate, value);
                 return;

@@ -182,8 +182,8 @@ mod tests {
             eras.record(&tool(name), TargetEra::LegacyTrial);
         }
         eras.record(&tool("a"), TargetEra::Legacy);
-        let known = ["a", "b", "c"].map(|name| eras.target(&tool(name)));
-        assert_eq!(known, [Some(TargetEra::Legacy), Some(TargetEra::LegacyTrial), None]);
+        let targets = ["a", "b", "c"].map(|name| eras.target(&tool(name)));
+        assert_eq!(targets, [Some(TargetEra::Legacy), Some(TargetEra::LegacyTrial), None]);
         assert_eq!(eras.target(&CallTarget::Prompt("a".into())), None);
         eras.reset();
         assert_eq!(eras.target(&tool("a")), None);

@@ -6,7 +6,6 @@ mod order;
 pub(super) mod owner;
 
 use std::collections::HashMap;
-use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -14,6 +13,7 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 use toolyard_core::Object;
+use toolyard_core::random::{hex, random_bytes};
 use toolyard_net::budget::{ByteBudget, ReclaimBytes};
 
 use legacy_client::LegacyClient;
@@ -293,13 +293,7 @@ impl LegacySession {
 
 /// Creates an id of 128 random bits, which the specification requires to be unguessable.
 pub(super) fn random_id() -> Option<Arc<str>> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).ok()?;
-    let mut id = String::with_capacity(32);
-    for byte in bytes {
-        write!(id, "{byte:02x}").ok()?;
-    }
-    Some(id.into())
+    Some(hex(&random_bytes::<16>().ok()?).into())
 }
 
 #[cfg(test)]

@@ -167,10 +167,10 @@ pub(super) fn find(
     sources: &DescriptionSources,
     known: &[DescriptionFault],
 ) -> Vec<DescriptionFault> {
-    let known = known.iter().map(|fault| &*fault.location).collect();
+    let locations = known.iter().map(|fault| &*fault.location).collect();
     let mut search = ReferenceSearch {
         files,
-        known,
+        known: locations,
         faults: Vec::new(),
         invalid: Vec::new(),
         unusable: HashSet::new(),

@@ -45,19 +45,19 @@ pub(super) struct BodyNeeds {
 
 impl BodyNeeds {
     fn note(&self, argument: &str) -> Option<String> {
-        let alternatives: Vec<_> = self.alternatives.iter().map(|names| listed(names)).collect();
+        let alternatives: Vec<_> = self.alternatives.iter().map(|names| name_list(names)).collect();
         let needed = match (&*self.always, &*alternatives) {
             ([], []) => return None,
             ([], all) => format!("one of: {}", all.join("; ")),
-            (always, []) => format!("the members {}", listed(always)),
-            (always, all) => format!("the members {}, and one of: {}", listed(always), all.join("; ")),
+            (always, []) => format!("the members {}", name_list(always)),
+            (always, all) => format!("the members {}, and one of: {}", name_list(always), all.join("; ")),
         };
         Some(format!("\n\n`{argument}` needs {needed}."))
     }
 }
 
 /// Returns names as text.
-fn listed(names: &[String]) -> String {
+fn name_list(names: &[String]) -> String {
     let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
     match names.split_last() {
         Some((last, [])) => last.clone(),
@@ -96,7 +96,7 @@ impl ArgumentSchema {
         match &self.body_needs {
             Some((argument, needs)) => needs.note(argument),
             _ if self.required_together.is_empty() => None,
-            _ => Some(format!("\n\nThe body needs {}.", listed(&self.required_together))),
+            _ => Some(format!("\n\nThe body needs {}.", name_list(&self.required_together))),
         }
     }
 

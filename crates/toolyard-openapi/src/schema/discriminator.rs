@@ -99,14 +99,14 @@ fn enumerated_values<'d>(
 ) -> Option<Vec<Value>> {
     let schema = schemas.search(schema, depth)?;
     let constant = schema.get("const").map(|value| vec![value.node.to_value()]);
-    let listed = schema.node.list("enum");
-    let listed =
-        (1..=MAX_VALUES).contains(&listed.len()).then(|| listed.iter().map(SpecNode::to_value).collect());
+    let values = schema.node.list("enum");
+    let values =
+        (1..=MAX_VALUES).contains(&values.len()).then(|| values.iter().map(SpecNode::to_value).collect());
     let of_parts = schema.list("allOf").map(|part| enumerated_values(schemas, part, depth - 1));
     let of_branches = ["oneOf", "anyOf"]
         .into_iter()
         .map(|word| union(schema.list(word).map(|branch| enumerated_values(schemas, branch, depth - 1))));
-    [constant, listed].into_iter().chain(of_parts).chain(of_branches).flatten().reduce(intersection)
+    [constant, values].into_iter().chain(of_parts).chain(of_branches).flatten().reduce(intersection)
 }
 
 /// Returns the values of all alternatives; `None` if there are none, or too many, or one of them allows any value.

@@ -160,9 +160,9 @@ impl<'d> SchemaRegistry<'d> {
             }
             ("enum" | "const", node) => {
                 let own = one.keywords.iter().filter(|(name, _)| matches!(*name, "enum" | "const"));
-                let allowed = listed(name, node);
+                let allowed = alternatives(name, node);
                 own.into_iter().any(|(name, own)| {
-                    let own = listed(name, own.node);
+                    let own = alternatives(name, own.node);
                     self.comparisons.take(own.len().saturating_mul(allowed.len()))
                         && own.iter().all(|value| allowed.contains(value))
                 })
@@ -226,6 +226,6 @@ impl<'d> SchemaConstraints<'d> {
 }
 
 /// Returns the values of `enum` or `const`.
-fn listed<'n, 'd>(keyword: &str, node: &'n SpecNode<'d>) -> &'n [SpecNode<'d>] {
+fn alternatives<'n, 'd>(keyword: &str, node: &'n SpecNode<'d>) -> &'n [SpecNode<'d>] {
     if keyword == "const" { std::slice::from_ref(node) } else { node.items() }
 }

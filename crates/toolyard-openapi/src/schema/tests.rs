@@ -224,8 +224,9 @@ fn branches_that_cover_others_are_any_of() {
         let files = SpecFiles::new(&files);
         let mut schemas = SchemaRegistry::new(&files, SchemaDialect::New, SchemaDirection::Request);
         let value = schemas.write(files.root().get("root").unwrap(), true, &mut RootSchema::default());
-        let found: Vec<_> = ["oneOf", "anyOf"].into_iter().filter(|word| value[*word].is_array()).collect();
-        assert_eq!(found, [keyword], "{branches}: {value}");
+        let keywords: Vec<_> =
+            ["oneOf", "anyOf"].into_iter().filter(|word| value[*word].is_array()).collect();
+        assert_eq!(keywords, [keyword], "{branches}: {value}");
     };
     let any = |branches: &str| check(branches, "anyOf");
     let one = |branches: &str| check(branches, "oneOf");

@@ -13,6 +13,7 @@ use std::time::{Duration, SystemTime};
 
 use sha2::{Digest, Sha256};
 use tokio::task::spawn_blocking;
+use toolyard_core::random::hex;
 
 use super::PackageError;
 
@@ -64,7 +65,7 @@ pub(super) fn digest<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
         hasher.update((part.len() as u64).to_be_bytes());
         hasher.update(part);
     }
-    hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&hasher.finalize())
 }
 
 impl EnvironmentCache {

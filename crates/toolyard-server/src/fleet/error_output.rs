@@ -1,11 +1,8 @@
 //! The error output of a server that did not come up, as the caller that adds the server reads it.
 
 use toolyard_core::secrets::REDACTED;
-use toolyard_core::{FailureCause, SecretRedactor};
+use toolyard_core::{FailureCause, SecretRedactor, cause};
 use toolyard_manifest::{HandlerConfig, HandlerKind, McpTransport};
-
-/// Maximum length of a line in characters.
-const MAX_LINE_LENGTH: usize = 200;
 
 /// Returns the values of the variables that were given to a program, each line of a value by itself as well.
 pub(super) fn given_values(declared: &HandlerConfig) -> Vec<String> {
@@ -31,11 +28,7 @@ pub(super) fn shown(lines: &str, secrets: &SecretRedactor, given: &[String]) -> 
     let line = |line: &str| {
         let plain = |c: char| if c.is_control() { ' ' } else { c };
         let line: String = line.chars().map(plain).collect();
-        let line = line.trim_end();
-        match line.char_indices().nth(MAX_LINE_LENGTH) {
-            Some((end, _)) => format!("{}…", &line[..end]),
-            None => line.to_owned(),
-        }
+        cause::shortened(line.trim_end()).into_owned()
     };
     let lines: Vec<_> = hidden.lines().map(line).filter(|line| !line.trim().is_empty()).collect();
     match lines.is_empty() {
@@ -81,9 +74,9 @@ mod tests {
 
     #[track_caller]
     fn check(lines: &str, given: &[&str], expected: &str) {
-        let given: Vec<_> = given.iter().map(|value| (*value).to_owned()).collect();
+        let values: Vec<_> = given.iter().map(|value| (*value).to_owned()).collect();
         let secrets = SecretRedactor::new(["hunter2hunter2".to_owned()]);
-        assert_eq!(shown(lines, &secrets, &given), expected, "{lines}");
+        assert_eq!(shown(lines, &secrets, &values), expected, "{lines}");
     }
 
     #[test]
@@ -97,6 +90,7 @@ mod tests {
         check("url?key=verysecretvalue1", &["verysecretvalue"], &format!("{HEAD}url?key={REDACTED}1"));
         check("one\ntwo lines", &["one\ntwo"], &format!("{HEAD}{REDACTED} lines"));
         check("\u{1b}[31mred\u{7}", &[], &format!("{HEAD} [31mred"));
-        check(&"x".repeat(300), &[], &format!("{HEAD}{}…", "x".repeat(MAX_LINE_LENGTH)));
+        let long = format!("{} no file", "x".repeat(300));
+        check(&long, &[], &format!("{HEAD}{}…{} no file", "x".repeat(120), "x".repeat(72)));
     }
 }

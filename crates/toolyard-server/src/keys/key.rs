@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use toolyard_core::access::{AccessScope, CallPrice, ScopePattern};
+pub(crate) use toolyard_core::random::hex;
 
 /// Prefix of every key, by which secret scanners recognize it.
 const PREFIX: &str = "ty";
@@ -461,15 +462,6 @@ impl fmt::Debug for KeySecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("KeySecret").field("id", &self.id).finish_non_exhaustive()
     }
-}
-
-/// Encodes bytes as hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    const DIGITS: [u8; 16] = *b"0123456789abcdef";
-    let digit = |number: u8| char::from(DIGITS[usize::from(number)]);
-    let mut text = String::with_capacity(2 * bytes.len());
-    bytes.iter().for_each(|byte| text.extend([digit(byte >> 4), digit(byte & 15)]));
-    text
 }
 
 fn parse_hex<const BYTES: usize>(text: &str) -> Option<[u8; BYTES]> {

@@ -8,6 +8,7 @@ use std::sync::PoisonError;
 use std::time::{Duration, SystemTime};
 
 use tokio::time::{Instant, sleep, timeout};
+use toolyard_core::random::{hex, random_bytes};
 use toolyard_core::store::{KeySpace, PutRequest, Store, StoreError};
 
 const OPEN_GATEWAYS: KeySpace = KeySpace("open-gateways");
@@ -28,8 +29,8 @@ pub(super) struct OpenGateway(Mutex<Option<(String, Instant)>>);
 impl OpenGateway {
     /// Writes the entry, or renews it.
     pub(super) async fn announce(&self, store: &dyn Store) {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let id = match known {
+        let entry = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let id = match entry {
             Some((_, renewed)) if renewed.elapsed() < RENEWAL => return,
             Some((id, _)) => id,
             None => match random_id() {
@@ -51,8 +52,8 @@ impl OpenGateway {
 
     /// Removes the entry.
     pub(super) async fn withdraw(&self, store: &dyn Store) {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some((id, _)) = known {
+        let entry = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some((id, _)) = entry {
             // It expires if this fails.
             store.delete(OPEN_GATEWAYS, &id).await.ok();
         }
@@ -60,9 +61,7 @@ impl OpenGateway {
 }
 
 fn random_id() -> Option<String> {
-    let mut bytes = [0; 8];
-    getrandom::fill(&mut bytes).ok()?;
-    Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Some(hex(&random_bytes::<8>().ok()?))
 }
 
 /// Waits until no gateway of the store admits requests without a key. Returns false if some still do after `limit`.

@@ -1,7 +1,6 @@
 //! Writes summaries of servers whose tools have changed.
 
 use std::collections::{HashMap, HashSet};
-use std::fmt::Write;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -10,6 +9,7 @@ use futures_util::stream::{self, StreamExt};
 use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 use tokio::time::sleep;
+use toolyard_core::random::hex;
 use toolyard_core::registry::{EntryKind, RegistryEntry};
 use toolyard_core::store::{KeySpace, PutRequest, Store, WriteCondition};
 use toolyard_core::{BackendPhase, Registry};
@@ -115,11 +115,7 @@ impl SummaryWriter {
             digest.update((part.len() as u64).to_le_bytes());
             digest.update(part);
         }
-        let digest = digest.finalize().iter().fold(String::new(), |mut hex, byte| {
-            // Writing to a string cannot fail.
-            let _ = write!(hex, "{byte:02x}");
-            hex
-        });
+        let digest = hex(&digest.finalize());
         SummaryJob { handler, tools, question, digest }
     }
 

@@ -196,7 +196,7 @@ fn direct_call_of_unknown_tool_suggests_names() {
     let there = ScriptedServer::new("there");
     let gateway = TestGateway::with_settings(&[there.handler()], builtins(json!({})));
     let body = gateway.call("there_wait", json!({})).body;
-    assert!(body.contains("Unknown tool: there_wait. Did you mean `wait`?"), "{body}");
+    assert!(body.contains("Unknown tool: there_wait. Did you mean `wait` or `pid`?"), "{body}");
 }
 
 #[test]

@@ -157,10 +157,13 @@ async fn text_that_fits_alone_stays() {
 async fn kept_structure_does_not_keep_long_texts() {
     let records = json!({"rows": vec!["words"; 2_000]});
     let result = json!({"content": [text(&records.to_string())], "structuredContent": records});
-    let kept = bounded(result).result("kept").await;
-    assert_eq!(kept["structuredContent"], records);
-    let shown = kept["content"][0]["text"].as_str().expect("a text");
-    assert!(shown.starts_with("Tool result for 'kept' is large") && shown.len() < 2_000, "{shown}");
+    let result = bounded(result).result("kept").await;
+    assert_eq!(result["structuredContent"], records);
+    let text_block = result["content"][0]["text"].as_str().expect("a text");
+    assert!(
+        text_block.starts_with("Tool result for 'kept' is large") && text_block.len() < 2_000,
+        "{text_block}"
+    );
     let short = json!({"content": [text("2,000 rows")], "structuredContent": records});
     assert_eq!(bounded(short.clone()).result("kept").await, short);
 }
@@ -174,10 +177,14 @@ async fn truncated_result_is_within_its_bound() {
         ("typed", json!({"content": [text(&long)], "structuredContent": {"result": long}})),
     ] {
         let cut = bounded_memory(result, limits).result(tool).await;
-        let shown = cut["content"][0]["text"].as_str().expect("a text").to_owned();
-        assert!(shown.contains("[result truncated — "), "{shown}");
+        let text_block = cut["content"][0]["text"].as_str().expect("a text").to_owned();
+        assert!(text_block.contains("[result truncated — "), "{text_block}");
         let structure = cut.get("structuredContent").map_or(0, chars);
-        assert!(shown.chars().count() + structure <= BOUND, "{tool}: {} {structure}", shown.chars().count());
+        assert!(
+            text_block.chars().count() + structure <= BOUND,
+            "{tool}: {} {structure}",
+            text_block.chars().count()
+        );
     }
 }
 
@@ -204,9 +211,9 @@ async fn message_is_within_a_low_bound() {
     for tool in ["list_models", "typed"] {
         let harness = LargeResultHarness::new(result.clone(), options.clone(), MemorySettings::default());
         let cut = harness.call(tool, json!({}), json!({})).await;
-        let shown = cut["content"][0]["text"].as_str().expect("a text").chars().count();
+        let text_block = cut["content"][0]["text"].as_str().expect("a text").chars().count();
         let structure = cut.get("structuredContent").map_or(0, chars);
-        assert!(shown + structure <= 2_000, "{tool}: {shown} {structure} {cut}");
+        assert!(text_block + structure <= 2_000, "{tool}: {text_block} {structure} {cut}");
     }
 }
 

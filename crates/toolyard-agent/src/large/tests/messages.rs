@@ -3,7 +3,7 @@
 use super::super::message::{StoredText, VisibleKeys};
 use super::*;
 
-/// Compares the message with `docs/agent-tools.md`.
+/// The page has the message as far as its advice.
 #[test]
 fn message_matches_the_documentation() {
     let (namespace, _) = MemoryNamespace::of_path("session/abc123/x").expect("a path");
@@ -13,7 +13,11 @@ fn message_matches_the_documentation() {
     let visible = VisibleKeys { base, has_id: false };
     let pieces = message::pieces(&visible, &chunks);
     let stored = StoredText::new("list_models".into(), &result, pieces, &visible, usize::MAX);
-    insta::assert_snapshot!(stored.message(64_000));
+    let message = stored.message(64_000);
+    let page = include_str!("../../../../../docs/agent-tools.md");
+    let (documented, _) = message.split_once("\nCall get_from_working_memory").expect("what to do");
+    assert!(page.contains(&format!("```text\n{documented}\n```")), "{documented}");
+    insta::assert_snapshot!(message);
 }
 
 #[test]

@@ -34,8 +34,8 @@ async fn caller_without_session_and_key_reads_a_result_by_its_id() {
     assert!(log.starts_with(&read(tools::GET, json!({"key": key.replace("session/", "Session/")})).await));
     let outline = read(tools::GET, json!({"key": keys::index_key(&base)})).await;
     assert!(outline.contains(&format!("`{key}`")), "{outline}");
-    let found = read(tools::SEARCH, json!({"query": "two", "namespace": base})).await;
-    assert!(found.contains(&format!("- `{base}-chunk1` (20m0s left")), "{found}");
+    let hits = read(tools::SEARCH, json!({"query": "two", "namespace": base})).await;
+    assert!(hits.contains(&format!("- `{base}-chunk1` (20m0s left")), "{hits}");
 
     // Changes and lists take the handle of the result.
     let refused = "This call has no namespace in working memory";
@@ -160,8 +160,8 @@ async fn id_of_another_key_or_purpose_opens_nothing() {
     harness.store.pass(std::time::Duration::from_secs(3600));
     let expired = call(nobody.clone(), tools::LIST, json!({}), Some(&handle)).await;
     assert!(text_of(&expired).contains("no valid handle"), "{expired}");
-    let listed = call(nobody.clone(), tools::LIST, json!({}), Some(&renewed)).await;
-    assert!(text_of(&listed).starts_with("There is nothing in working memory"), "{listed}");
+    let list = call(nobody.clone(), tools::LIST, json!({}), Some(&renewed)).await;
+    assert!(text_of(&list).starts_with("There is nothing in working memory"), "{list}");
 }
 
 /// A server could use the handle of its caller, and one that it sets would be that of another namespace.
@@ -170,8 +170,9 @@ async fn servers_neither_get_nor_set_handles() {
     let planted = json!({"content": [text("short")], "_meta": {"toolyard/session": "tyid_planted"}});
     let harness = LargeResultHarness::small(planted);
     assert_eq!(harness.call("list_models", json!({}), json!({})).await, json!({"content": [text("short")]}));
-    let kept = json!({"content": [text("short")], "_meta": {"toolyard/session": "tyid_planted", "a": 1}});
-    let harness = LargeResultHarness::small(kept);
+    let planted_result =
+        json!({"content": [text("short")], "_meta": {"toolyard/session": "tyid_planted", "a": 1}});
+    let harness = LargeResultHarness::small(planted_result);
     let result = harness.call("list_models", json!({}), json!({"toolyard/session": "abc123"})).await;
     assert_eq!(result["_meta"], json!({"a": 1}));
     let echo = LargeResultHarness::small(json!("echo"));
@@ -200,8 +201,8 @@ async fn abbreviated_keys_open_chunks_when_they_are_completed() {
     let outline = read(tools::GET, json!({"key": keys::index_key(base)})).await;
     assert!(outline.contains(legend), "{outline}");
     for number in 0..6 {
-        let listed = format!("`{}`", keys::chunk_key("…", number));
-        assert!(cut.contains(&listed) && outline.contains(&listed), "{cut}\n{outline}");
+        let list = format!("`{}`", keys::chunk_key("…", number));
+        assert!(cut.contains(&list) && outline.contains(&list), "{cut}\n{outline}");
         let chunk = read(tools::GET, json!({"key": keys::chunk_key(base, number)})).await;
         assert!(chunk.contains(&format!("words of part {number}")), "{chunk}");
     }

@@ -70,16 +70,16 @@ async fn line_of_a_log_is_found_in_two_calls_and_few_tokens() {
     let cut = harness.call("list_models", json!({}), meta.clone()).await;
     let cut = cut["content"][0]["text"].as_str().expect("a text").to_owned();
     let index = cut.split('`').nth(1).expect("the key of the outline").to_owned();
-    let found =
+    let match_text =
         harness.call(tools::GET, json!({"key": index, "grep": "ERROR", "context": 1}), meta.clone()).await;
-    let found = found["content"][0]["text"].as_str().expect("a text").to_owned();
-    assert!(found.contains("\n4322:2026-11-23T10:17:42Z ERROR api-2 request r-004321"), "{found}");
-    let tokens = [&cut, &found].map(|text| toolyard_core::tokens::estimate(text.len()));
+    let match_text = match_text["content"][0]["text"].as_str().expect("a text").to_owned();
+    assert!(match_text.contains("\n4322:2026-11-23T10:17:42Z ERROR api-2 request r-004321"), "{match_text}");
+    let tokens = [&cut, &match_text].map(|text| toolyard_core::tokens::estimate(text.len()));
     assert!(tokens.iter().sum::<usize>() < 600, "{tokens:?}");
     let base = keys::base_of(&index).expect("a key of a result");
-    let (cut, found) =
-        (cut.replace(base, "session/abc123/tool-list_models-a1b2c3"), found.replace(base, "BASE"));
-    insta::assert_snapshot!(format!("{cut}\n---\n{found}"));
+    let (cut, match_text) =
+        (cut.replace(base, "session/abc123/tool-list_models-a1b2c3"), match_text.replace(base, "BASE"));
+    insta::assert_snapshot!(format!("{cut}\n---\n{match_text}"));
 
     // The numbers are those of the whole text, whatever key is given.
     let line = log.lines().nth(4_321).expect("a line");

@@ -56,7 +56,7 @@ struct Mistake {
 
 use Failure::{Nothing, Runtime, Syntax};
 
-const MISTAKES: [Mistake; 20] = [
+const MISTAKES: [Mistake; 25] = [
     Mistake {
         shows: &[Syntax],
         pattern: r"^\s*\$\.?(?P<rest>[\w\[*]|$)",
@@ -73,6 +73,18 @@ const MISTAKES: [Mistake; 20] = [
         shows: &[Syntax],
         pattern: r"\.\.",
         hint: "there is no `..`: name each level, or write `*` for all members",
+        replacement: "",
+    },
+    Mistake {
+        shows: &[Syntax],
+        pattern: r"^\s*(?i:select)\s+\*\s+(?i:from)\s+(?P<items>[A-Za-z_]\w*)\s*;?\s*$",
+        hint: "there is no SQL: begin with the list, as in `items[*].name`",
+        replacement: "${items}[*]",
+    },
+    Mistake {
+        shows: &[Syntax],
+        pattern: r"^\s*(?i:select)\s+[^(]",
+        hint: "there is no SQL: begin with the list, as in `items[*].name`",
         replacement: "",
     },
     Mistake {
@@ -143,6 +155,24 @@ const MISTAKES: [Mistake; 20] = [
     },
     Mistake {
         shows: &[Syntax],
+        pattern: r"(?P<name>[\w\])@])\[(?:'(?P<text>[A-Za-z_]\w*)'|\x22(?P<double>[A-Za-z_]\w*)\x22)\]",
+        hint: "write a member behind a dot, as in `items[0].name`",
+        replacement: "${name}.${text}${double}",
+    },
+    Mistake {
+        shows: &[Syntax],
+        pattern: r"(?P<name>\b[A-Za-z_]\w*)\s+(?i:i?like)\s+'%?(?P<text>[^'\\%]*)%?'",
+        hint: "search within texts with `contains(name, 'x')`, `starts_with` and `ends_with`, inside of `[?...]`",
+        replacement: "contains(${name}, '${text}')",
+    },
+    Mistake {
+        shows: &[Syntax],
+        pattern: r"\)\s*[-+/%*]\s*[\w(`@]|[\w\]`]\s+[-+/%]\s+[\w(`@]|[\w\]`]\s+\*\s+[\d(`]|\w[+*]\w",
+        hint: "there is no arithmetic but `sum`, `avg`, `min`, `max` and `length`: select the numbers, and calculate yourself",
+        replacement: "",
+    },
+    Mistake {
+        shows: &[Syntax],
         pattern: r"\[(?P<first>\d+)-(?P<last>\d+)\]",
         hint: "write a part of a list as `[0:5]`, without the last item",
         replacement: "[${first}:${last}]",
@@ -182,6 +212,42 @@ const MISTAKES: [Mistake; 20] = [
 /// The patterns of [`MISTAKES`], in their order.
 static PATTERNS: LazyLock<[Option<Regex>; MISTAKES.len()]> =
     LazyLock::new(|| MISTAKES.each_ref().map(|mistake| unquoted(mistake.pattern)));
+
+/// Comparisons with a literal of another type than the compared member may have.
+const MIXED_TYPES: [MixedTypes; 2] = [
+    MixedTypes {
+        literal: r"'(?P<literal>-?\d+(?:\.\d+)?)'",
+        replacement: "${member}${equals}`${literal}`",
+        probe: "type(${member})${equals}'number'",
+        hint: "This compares a text with numbers, which are never equal.",
+    },
+    MixedTypes {
+        literal: r"`(?P<literal>-?\d+(?:\.\d+)?)`",
+        replacement: "${member}${equals}'${literal}'",
+        probe: "type(${member})${equals}'string'",
+        hint: "This compares a number with texts, which are never equal.",
+    },
+];
+
+/// A comparison of values that are never equal, because their types differ.
+struct MixedTypes {
+    /// Regular expression of the literal.
+    literal: &'static str,
+    /// The comparison with a literal of the other type.
+    replacement: &'static str,
+    /// The comparison of the type instead of the value.
+    probe: &'static str,
+    /// Explanation for the model.
+    hint: &'static str,
+}
+
+/// The patterns of [`MIXED_TYPES`], in their order.
+static MIXED: LazyLock<[Option<Regex>; MIXED_TYPES.len()]> = LazyLock::new(|| {
+    MIXED_TYPES.each_ref().map(|mixed| {
+        let member = r#"(?P<member>(?:[A-Za-z_]\w*|@|"[^"\\]+")(?:\.(?:[A-Za-z_]\w*|"[^"\\]+"))*)"#;
+        unquoted(&format!(r"{member}(?P<equals>\s*==\s*){}", mixed.literal))
+    })
+});
 
 /// Objects of names only.
 static SHORTHAND: LazyLock<Option<Regex>> =
@@ -226,6 +292,25 @@ pub(super) fn hint(expression: &str, failure: Failure) -> Option<String> {
     Some(hint)
 }
 
+/// Returns what to write instead of a comparison of a text with numbers, or of a number with texts. `selects` returns
+/// `true` if an expression selects something: the members that are compared have the other type then.
+pub(super) fn mixed_types(expression: &str, selects: impl Fn(&str) -> bool) -> Option<String> {
+    MIXED_TYPES.iter().zip(&*MIXED).find_map(|(mixed, pattern)| {
+        let pattern = pattern.as_ref()?;
+        let probe = replace_unquoted(expression, pattern, |captures| expanded(captures, mixed.probe))?;
+        let corrected =
+            replace_unquoted(expression, pattern, |captures| expanded(captures, mixed.replacement))?;
+        selects(&probe).then(|| format!("{} Try: {corrected}", mixed.hint))
+    })
+}
+
+/// Returns a replacement with the groups of a match.
+fn expanded(captures: &Captures<'_>, replacement: &str) -> String {
+    let mut text = String::new();
+    captures.expand(replacement, &mut text);
+    text
+}
+
 /// Returns what to know about a function that does not exist.
 pub(super) fn unknown_function() -> String {
     format!("Functions are: {KNOWN}.")
@@ -234,12 +319,8 @@ pub(super) fn unknown_function() -> String {
 impl Mistake {
     /// Returns the text without the mistake; `None` if it is not there.
     fn replace(&self, expression: &str, pattern: &Regex) -> Option<String> {
-        let replace = |found: &Captures<'_>| {
-            let mut text = String::new();
-            found.expand(if self.replacement.is_empty() { "$0" } else { self.replacement }, &mut text);
-            text
-        };
-        replace_unquoted(expression, pattern, replace)
+        let replacement = if self.replacement.is_empty() { "$0" } else { self.replacement };
+        replace_unquoted(expression, pattern, |captures| expanded(captures, replacement))
     }
 }
 
@@ -249,15 +330,15 @@ fn replace_unquoted(
     pattern: &Regex,
     replace: impl Fn(&Captures<'_>) -> String,
 ) -> Option<String> {
-    let found = std::cell::Cell::new(false);
+    let has_match = std::cell::Cell::new(false);
     let replaced = pattern.replace_all(expression, |captures: &Captures<'_>| {
         if captures.name("unquoted").is_none() {
             return captures[0].to_owned();
         }
-        found.set(true);
+        has_match.set(true);
         replace(captures)
     });
-    found.get().then(|| replaced.into_owned())
+    has_match.get().then(|| replaced.into_owned())
 }
 
 /// Writes objects of names only with their values: `{id, name}` is no JMESPath.
@@ -284,6 +365,6 @@ mod tests {
         for (mistake, pattern) in MISTAKES.iter().zip(&*PATTERNS) {
             assert!(pattern.is_some(), "{}", mistake.pattern);
         }
-        assert!(SHORTHAND.is_some() && RENAMED.is_some());
+        assert!(SHORTHAND.is_some() && RENAMED.is_some() && MIXED.iter().all(Option::is_some));
     }
 }

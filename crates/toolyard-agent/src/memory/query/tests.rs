@@ -56,7 +56,7 @@ fn empty_selection_and_errors_are_explained() {
 /// Each mistake is explained, with an expression that works where there is one.
 #[test]
 fn common_mistakes_are_explained() {
-    const MISTAKES: [&str; 39] = [
+    const MISTAKES: [&str; 50] = [
         "data[?price < 2].id",
         "data[?price<2.5].id",
         "data[?price == -1 && price > 3]",
@@ -90,6 +90,17 @@ fn common_mistakes_are_explained() {
         "data[] | select(.price < 2)",
         "data.filter(d => d.price < 2)",
         "data[?price < '2']",
+        "data[0]['id']",
+        "data[0][\"id\"]",
+        "length(data) / 2",
+        "data[0].price*2",
+        "data[*].price / `2`",
+        "SELECT * FROM data",
+        "select id from data where price = 2",
+        "id like 'a%'",
+        "data[?id LIKE '%one%'].price",
+        "data[*].content/type",
+        "data[?'a' == 'b * 2'].id / x",
         "data[",
         "data[?price < `2`",
         "lower(total)",
@@ -105,6 +116,33 @@ fn common_mistakes_are_explained() {
         format!("> {expression}\n{explained}")
     };
     insta::assert_snapshot!(MISTAKES.map(explain).join("\n"));
+}
+
+/// A text is never equal to a number, without an error.
+#[test]
+fn comparisons_of_other_types_are_explained() {
+    const ROWS: &str =
+        r#"{"rows": [{"id": 5, "code": "7", "of": {"no": 1}}, {"id": 6, "code": "8", "of": {"no": 2}}]}"#;
+    #[track_caller]
+    fn check(expression: &str, expected: &str) {
+        assert_eq!(selected(ROWS, expression), expected, "{expression}");
+    }
+    const TEXT: &str = "This compares a text with numbers, which are never equal. Try: ";
+    const NUMBER: &str = "This compares a number with texts, which are never equal. Try: ";
+    check("rows[?id=='5']", &format!("[]\n\n{TEXT}rows[?id==`5`]"));
+    check("rows[?id == '99']", &format!("[]\n\n{TEXT}rows[?id == `99`]"));
+    check("rows[?of.no=='1'].id", &format!("[]\n\n{TEXT}rows[?of.no==`1`].id"));
+    check("rows[?\"id\"=='5']", &format!("[]\n\n{TEXT}rows[?\"id\"==`5`]"));
+    check("length(rows[?id=='5'])", &format!("0\n\n{TEXT}length(rows[?id==`5`])"));
+    check("rows[*].id | [?@=='5']", &format!("[]\n\n{TEXT}rows[*].id | [?@==`5`]"));
+    check("rows[?code==`7`].id", &format!("[]\n\n{NUMBER}rows[?code=='7'].id"));
+    // Nothing is wrong with these.
+    check("rows[?id==`99`]", "[]");
+    check("rows[?code=='99']", "[]");
+    check("rows[?name=='5']", "[]");
+    check("rows[?code=='id==`7`']", "[]");
+    check("length(rows[?code=='9'])", "0");
+    check("rows[?code=='7'].id", "[5]");
 }
 
 #[test]

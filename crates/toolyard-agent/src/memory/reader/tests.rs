@@ -29,8 +29,8 @@ impl StoredResult {
         let index = chunk_keys::index_key(BASE);
         let stored = crate::large::places::StoredChunks::new(text, chunks);
         let entries = paths.iter().zip(stored);
-        let entries =
-            entries.map(|(path, (stored, place))| NewEntry { place, ..NewEntry::new(path, stored) });
+        let entries = entries
+            .map(|(path, (stored, place))| NewEntry { place: Some(place), ..NewEntry::new(path, stored) });
         let outline = NewEntry { chunks: Some(chunks.len()), ..NewEntry::new(&index, "outline") };
         let entries: Vec<_> = entries.chain([outline]).collect();
         let namespace = MemoryNamespace::new("key", "abc");
@@ -58,8 +58,9 @@ async fn whole_result_takes_one_read_of_the_index_and_concurrent_reads_of_values
     let text = sections();
     let chunks: Vec<_> = chunk::chunks(&text, 100).collect();
     let result = StoredResult::new(&text, &chunks).await;
-    let found = result.reader.whole(&result.access, BASE).await.expect("a store").expect("a result");
-    assert_eq!(found.text, text);
+    let result_text =
+        result.reader.whole(&result.access, BASE, text.len()).await.expect("a store").expect("a result");
+    assert_eq!(result_text.text, text);
     let (indexes, values) = result.take_reads();
     // The key is the beginning of others: it is not found itself, the outline is, and then the chunks are.
     assert!(indexes <= 3, "{indexes} reads of the index");
@@ -68,17 +69,29 @@ async fn whole_result_takes_one_read_of_the_index_and_concurrent_reads_of_values
 }
 
 #[tokio::test]
+async fn chunks_of_a_result_over_the_limit_are_not_read() {
+    let text = sections();
+    let chunks: Vec<_> = chunk::chunks(&text, 100).collect();
+    let result = StoredResult::new(&text, &chunks).await;
+    let error = result.reader.whole(&result.access, BASE, text.len() - 1).await.expect_err("a long result");
+    let expected = QueryError::LargeValue { bytes: text.len(), limit: text.len() - 1 };
+    assert_eq!(error.to_string(), expected.to_string());
+    let (_, values) = result.take_reads();
+    assert_eq!(values, 1, "the outline");
+}
+
+#[tokio::test]
 async fn lines_take_only_the_chunks_that_have_them() {
     let text = sections();
     let chunks: Vec<_> = chunk::chunks(&text, 100).collect();
     let result = StoredResult::new(&text, &chunks).await;
     for (first, last, expected) in [(1, 1, 3), (100, 100, 4), (100, 103, 5), (200, 200, 3), (500, 600, 2)] {
-        let found = result.reader.lines(&result.access, BASE, first, last).await;
-        let found = found.expect("a store").expect("a result");
+        let result_text = result.reader.lines(&result.access, BASE, first, last).await;
+        let result_text = result_text.expect("a store").expect("a result");
         let (indexes, values) = result.take_reads();
         assert!(indexes <= 3, "{first}-{last}: {indexes} reads of the index");
         assert!(values <= expected + 1, "{first}-{last}: {values} reads of values");
-        assert_eq!(shown(&found, first, last), shown_of(&text, first, last));
+        assert_eq!(lines_text(&result_text, first, last), shown_of(&text, first, last));
     }
 }
 
@@ -91,13 +104,16 @@ async fn result_without_a_chunk_is_incomplete() {
     let key = FullKey { namespace: MemoryNamespace::new("key", "abc"), path };
     result.reader.memory().delete(&key).await.expect("a store");
     for lines in [None, Some((16, 16)), Some((1, 1))] {
-        let found = result.reader.whole_or_lines(&result.access, BASE, lines).await;
-        assert!(matches!(found, Err(ReadError::Incomplete { number: 7, .. })), "{lines:?}: {found:?}");
+        let result_text = result.reader.whole_or_lines(&result.access, BASE, lines, usize::MAX).await;
+        assert!(
+            matches!(result_text, Err(ReadError::Incomplete { number: 7, .. })),
+            "{lines:?}: {result_text:?}"
+        );
     }
 }
 
 /// Returns the lines that a tool shows of a found text.
-fn shown(found: &FoundText, first: usize, last: usize) -> String {
+fn lines_text(found: &FoundText, first: usize, last: usize) -> String {
     let FoundText { text, lines_before, lines_after, .. } = found.clone();
     let source = SourceText { text, lines_before, lines_after, is_part: false };
     let request = PartRequest { lines: Some(LineRange::Between(first, last)), ..PartRequest::default() };
@@ -106,8 +122,8 @@ fn shown(found: &FoundText, first: usize, last: usize) -> String {
 
 /// Returns the lines that a tool shows of a whole text.
 fn shown_of(text: &str, first: usize, last: usize) -> String {
-    let found = FoundText { text: text.to_owned(), lines_before: 0, lines_after: 0, index: None };
-    shown(&found, first, last)
+    let result_text = FoundText { text: text.to_owned(), lines_before: 0, lines_after: 0, index: None };
+    lines_text(&result_text, first, last)
 }
 
 proptest! {
@@ -120,11 +136,11 @@ proptest! {
     ) {
         let chunks = if packed { chunk::packed_chunks(&text, max) } else { chunk::chunks(&text, max).collect() };
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-        let found = runtime.block_on(async {
+        let result_text = runtime.block_on(async {
             let result = StoredResult::new(&text, &chunks).await;
             result.reader.lines(&result.access, BASE, first, first + count).await
         });
-        let found = found.expect("a store").expect("a result");
-        prop_assert_eq!(shown(&found, first, first + count), shown_of(&text, first, first + count));
+        let result_text = result_text.expect("a store").expect("a result");
+        prop_assert_eq!(lines_text(&result_text, first, first + count), shown_of(&text, first, first + count));
     }
 }

@@ -83,13 +83,13 @@ impl<'p, 'a> LineSearch<'p, 'a> {
             }
             searched += 1;
         }
-        let found = self.shown + self.more;
-        let mut text = match found {
+        let match_count = self.shown + self.more;
+        let mut text = match match_count {
             0 => format!("No match in {} line{}.", grouped(searched), plural(searched)),
             _ => format!(
                 "{} match{} in {} line{}:",
-                grouped(found),
-                if found == 1 { "" } else { "es" },
+                grouped(match_count),
+                if match_count == 1 { "" } else { "es" },
                 grouped(searched),
                 plural(searched)
             ),
@@ -108,7 +108,7 @@ impl<'p, 'a> LineSearch<'p, 'a> {
         if let Some(number) = stopped {
             let _ = write!(text, "\n[stopped at the time limit: continue with lines \"{number}-\"]");
         }
-        TextPart { text, has_match: found > 0 }
+        TextPart { text, has_match: match_count > 0 }
     }
 
     fn search_line(&mut self, number: usize, line: &'a str) -> Result<(), OutOfTime> {
@@ -191,8 +191,8 @@ impl<'p, 'a> LineSearch<'p, 'a> {
         for (number, line) in before {
             self.write_other(number, line);
         }
-        let shown = beginning(shown, self.left.max(1)).to_owned();
-        self.write(&shown);
+        let excerpt = beginning(shown, self.left.max(1)).to_owned();
+        self.write(&excerpt);
         (self.last, self.last_match, self.after) = (number, number, self.context);
         self.shown += 1;
     }

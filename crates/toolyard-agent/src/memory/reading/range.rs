@@ -141,7 +141,7 @@ mod tests {
     }
 
     /// Returns a range as the tool's description writes it.
-    fn written(range: LineRange) -> String {
+    fn range_text(range: LineRange) -> String {
         match range {
             Between(first, usize::MAX) => format!("{first}-"),
             Between(first, last) if first == last => first.to_string(),
@@ -154,7 +154,7 @@ mod tests {
     proptest! {
         #[test]
         fn written_range_is_parsed_as_the_same(range in ranges()) {
-            prop_assert_eq!(LineRange::parse(&written(range)), Ok(range));
+            prop_assert_eq!(LineRange::parse(&range_text(range)), Ok(range));
         }
 
         #[test]

@@ -136,14 +136,11 @@ fn matches_in_long_lines_are_shown_with_their_surroundings() {
 fn match_on_the_border_of_two_parts_is_found() {
     for before in [65_530, 65_536, 131_065, 131_072] {
         let text = format!("{}needle{}", "é".repeat(before / 2), "x".repeat(100_000));
-        let found = read(&text, ("", "needle", 0));
-        assert!(
-            found.starts_with(&format!("1 match in 1 line:\n1:{}:…", before / 2 + 1)),
-            "{before}: {found}"
-        );
+        let part = read(&text, ("", "needle", 0));
+        assert!(part.starts_with(&format!("1 match in 1 line:\n1:{}:…", before / 2 + 1)), "{before}: {part}");
         // The match begins in one part and goes on in the next one.
-        let found = read(&text, ("", "needlex+", 0));
-        assert!(found.contains(":…") && found.starts_with("1 match"), "{before}: {found}");
+        let part = read(&text, ("", "needlex+", 0));
+        assert!(part.contains(":…") && part.starts_with("1 match"), "{before}: {part}");
     }
 }
 
@@ -214,10 +211,10 @@ proptest! {
             true => (format!("last {count}"), all.len() - count.min(all.len()), all.len()),
             false => (format!("{first}-{}", first + count), first - 1, (first + count).min(all.len())),
         };
-        let shown = read(&text, (&range, "", 0));
+        let lines_text = read(&text, (&range, "", 0));
         let expected = all.get(from..to).filter(|lines| !lines.is_empty()).map(|lines| lines.join("\n"));
-        let shown = shown.split_once('\n').map(|(_, lines)| lines.to_owned());
-        prop_assert_eq!(shown, expected.map(|lines| lines.trim_end_matches('\n').to_owned()));
+        let lines_text = lines_text.split_once('\n').map(|(_, lines)| lines.to_owned());
+        prop_assert_eq!(lines_text, expected.map(|lines| lines.trim_end_matches('\n').to_owned()));
     }
 
     /// Whatever the text, the pattern and the limits are: nothing panics, the limit holds, and every match is counted.
@@ -228,15 +225,15 @@ proptest! {
     ) {
         let text = lines.join("\n");
         let limits = ReadSettings { matches, result_chars, ..ReadSettings::default() };
-        let shown = read_within(&text, ("", pattern, context), limits);
-        prop_assert!(shown.chars().count() <= result_chars + 200 + 2 * context * 700, "{}", shown);
+        let lines_text = read_within(&text, ("", pattern, context), limits);
+        prop_assert!(lines_text.chars().count() <= result_chars + 200 + 2 * context * 700, "{}", lines_text);
         let regex = regex::Regex::new(pattern).expect("a pattern");
-        let expected: Vec<_> = (1..).zip(text.lines()).filter(|(_, line)| regex.is_match(line.strip_suffix('\r').unwrap_or(line))).map(|(number, _)| number).collect();
-        prop_assert_eq!(shown.starts_with("No match"), expected.is_empty(), "{}", shown);
-        let shown_numbers = numbers(&shown);
-        prop_assert!(shown_numbers.iter().all(|number| expected.contains(number)), "{} {:?}", shown, expected);
-        if !shown.contains(" more: ") {
-            prop_assert!(expected.iter().all(|number| shown_numbers.contains(number)), "{} {:?}", shown, expected);
+        let expected: Vec<_> = (1..).zip(text.split_terminator('\n')).filter(|(_, line)| regex.is_match(line.strip_suffix('\r').unwrap_or(line))).map(|(number, _)| number).collect();
+        prop_assert_eq!(lines_text.starts_with("No match"), expected.is_empty(), "{}", lines_text);
+        let shown_numbers = numbers(&lines_text);
+        prop_assert!(shown_numbers.iter().all(|number| expected.contains(number)), "{} {:?}", lines_text, expected);
+        if !lines_text.contains(" more: ") {
+            prop_assert!(expected.iter().all(|number| shown_numbers.contains(number)), "{} {:?}", lines_text, expected);
         }
     }
 }

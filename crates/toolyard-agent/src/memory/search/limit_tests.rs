@@ -52,10 +52,10 @@ impl SearchHarness {
 async fn search_ends_at_its_time_limit() {
     let harness = SearchHarness::new(3, 10).await;
     harness.store.hold(StoreOperation::List, VALUES);
-    let found = harness.search("needle").await;
-    assert_eq!(found, "The search took too long. Search in one namespace, or for a category or a tag.");
+    let hits = harness.search("needle").await;
+    assert_eq!(hits, "The search took too long. Search in one namespace, or for a category or a tag.");
     harness.store.release();
-    assert!(harness.search("needle").await.contains("key/abc/2"), "{found}");
+    assert!(harness.search("needle").await.contains("key/abc/2"), "{hits}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -76,8 +76,8 @@ impl ObservedStore {
         let guard = RunningOperation(self);
         // Others that are started at the same time count as concurrent.
         tokio::task::yield_now().await;
-        let mut held = self.held.subscribe();
-        let _sender_lives = held.wait_for(|held| !held.contains(&(operation, space.0))).await;
+        let mut hold = self.held.subscribe();
+        let _sender_lives = hold.wait_for(|hold| !hold.contains(&(operation, space.0))).await;
         guard
     }
 }

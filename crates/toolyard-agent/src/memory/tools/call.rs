@@ -17,7 +17,7 @@ use crate::memory::search::MemorySearch;
 use crate::memory::session_ids::OpenedResult;
 use crate::memory::texts;
 use crate::memory::working_memory::WorkingMemory;
-use crate::memory::{MemoryCaller, MemoryNamespace, chunk_keys};
+use crate::memory::{MemoryCaller, MemoryNamespace};
 
 /// Maximum number of entries that are examined across several namespaces.
 const MAX_LISTED: usize = 1_000;
@@ -53,13 +53,13 @@ impl MemoryHandlers {
             return Ok(entry.map_or_else(|| texts::missing(&args.key), |entry| entry.value));
         }
         // The numbers of lines are those of the whole text.
-        let found = match part.lines {
+        let text = match part.lines {
             Some(LineRange::Between(first, last)) => {
                 self.reader.lines(&access, &args.key, first, last).await?
             }
             _ => self.reader.text(&access, &args.key).await?,
         };
-        let Some(FoundText { text, lines_before, lines_after, index }) = found else {
+        let Some(FoundText { text, lines_before, lines_after, index }) = text else {
             return Ok(texts::missing(&args.key));
         };
         let source = SourceText { text, lines_before, lines_after, is_part: index.is_some() };
@@ -116,7 +116,7 @@ impl MemoryHandlers {
         args: QueryMemoryArgs,
     ) -> Result<String, ToolFailure> {
         let access = self.access(context).await?;
-        let Some(found) = self.reader.whole(&access, &args.key).await? else {
+        let Some(found) = self.reader.whole(&access, &args.key, self.queries.input_bytes()).await? else {
             return Ok(texts::missing(&args.key));
         };
         Ok(self.queries.within(result_chars(context)).run(found.text, args.expression).await?)
@@ -161,7 +161,7 @@ impl MemoryHandlers {
     /// Returns the entries of a result that its id has opened, with the keys that open them.
     async fn parts_of(&self, result: &OpenedResult) -> Result<Vec<MemoryRecord>, ToolFailure> {
         let mut records = self.memory.list(&result.key.namespace).await?;
-        records.retain_mut(|record| match chunk_keys::base_of(&record.key) {
+        records.retain_mut(|record| match record.result_base() {
             Some(base) if base.eq_ignore_ascii_case(&result.base) => {
                 record.key = format!("{}{}", result.sealed_base, &record.key[base.len()..]);
                 true

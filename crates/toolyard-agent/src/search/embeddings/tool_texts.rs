@@ -40,11 +40,11 @@ impl ToolTexts {
         tools: HandlerTools,
         cache: &Mutex<VectorCache>,
     ) -> (Self, Vec<MissingText>) {
-        let known: HashSet<TextDigest> = {
+        let digests: HashSet<TextDigest> = {
             let cache = cache.lock().unwrap_or_else(PoisonError::into_inner);
             self.digests().into_iter().filter(|digest| cache.contains(digest)).collect()
         };
-        let read = spawn_blocking(move || self.read(tools, &known)).await;
+        let read = spawn_blocking(move || self.read(tools, &digests)).await;
         // The task panicked, or the process is ending.
         let (texts, mut missing) = read.unwrap_or_default();
         let cache = cache.lock().unwrap_or_else(PoisonError::into_inner);
@@ -54,7 +54,7 @@ impl ToolTexts {
 
     fn read(self, tools: HandlerTools, known: &HashSet<TextDigest>) -> (Self, Vec<MissingText>) {
         let (mut handlers, mut missing) = (BTreeMap::new(), Vec::new());
-        let mut found = HashSet::new();
+        let mut new_digests = HashSet::new();
         for (name, tools) in tools {
             let before = self.handlers.get(&name).filter(|before| before.tools == tools);
             let before = before.filter(|before| before.digests.iter().all(|digest| known.contains(digest)));
@@ -64,7 +64,7 @@ impl ToolTexts {
                     let texts = tools.iter().map(|tool| embedded_text(&name, &tool.ranked()));
                     let digests = texts.map(|text| {
                         let digest: TextDigest = Sha256::digest(&text).into();
-                        if !known.contains(&digest) && found.insert(digest) {
+                        if !known.contains(&digest) && new_digests.insert(digest) {
                             missing.push(MissingText { digest, text });
                         }
                         digest

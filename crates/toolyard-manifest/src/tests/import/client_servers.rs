@@ -12,14 +12,14 @@ fn servers_yaml(
         .iter()
         .map(|(name, project)| ClientFile { path: files.path(name), project: project.map(str::to_owned) })
         .collect();
-    let found = import_servers(&client_files, placement);
+    let import = import_servers(&client_files, placement);
     let mut text = String::new();
-    for server in &found.servers {
+    for server in &import.servers {
         text += &yaml::to_yaml(&serde_json::json!([server.handler]));
         text.extend(server.unresolved.iter().map(|unresolved| format!("unresolved: {unresolved}\n")));
     }
-    text.extend(found.secrets.iter().map(|secret| format!("{} = {}\n", secret.name, secret.value.expose())));
-    text.extend(found.notes.iter().map(|note| format!("note: {note}\n")));
+    text.extend(import.secrets.iter().map(|secret| format!("{} = {}\n", secret.name, secret.value.expose())));
+    text.extend(import.notes.iter().map(|note| format!("note: {note}\n")));
     files.hide_folder(&text)
 }
 

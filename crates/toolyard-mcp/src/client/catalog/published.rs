@@ -93,8 +93,9 @@ impl CatalogPublisher {
         let (own, shared) = (self.own(), self.current());
         let lists = own.iter().filter(|lists| lists.client == client);
         // The client sees the definition of the oldest of its connections.
-        let mut found = lists.filter_map(|lists| Some((lists.connection, lists.lists_own(target, &shared)?)));
-        found.next().filter(|(_, is_own)| *is_own).map(|(connection, _)| connection)
+        let mut connections =
+            lists.filter_map(|lists| Some((lists.connection, lists.lists_own(target, &shared)?)));
+        connections.next().filter(|(_, is_own)| *is_own).map(|(connection, _)| connection)
     }
 
     /// Publishes a catalog with the lists of single clients.
@@ -373,8 +374,8 @@ mod tests {
         publisher.publish_own(lists(1, "p", &[A, B]), 100);
         publisher.publish_own(lists(2, "p", &[OTHER_A, r#"{"name":"c"}"#]), 100);
         assert_eq!(own(&publisher), format!("p {A} {B} {}", r#"{"name":"c"}"#));
-        let found = ["a", "b", "c", "d"].map(|tool| connection_of(&publisher, "p", tool));
-        assert_eq!(found, [None, Some(1), Some(2), None]);
+        let connections = ["a", "b", "c", "d"].map(|tool| connection_of(&publisher, "p", tool));
+        assert_eq!(connections, [None, Some(1), Some(2), None]);
         assert_eq!(connection_of(&publisher, "q", "b"), None);
     }
 

@@ -126,16 +126,16 @@ impl McpBackend {
         result: Result<Outcome, AttemptError>,
     ) -> Result<Outcome, AttemptError> {
         let eras = &self.connector.eras;
-        let known = eras.target(&call.target);
+        let target_era = eras.target(&call.target);
         if evidence::needs_modern_era(&result) {
             eras.record(&call.target, TargetEra::Modern);
             return result;
         }
-        if known == Some(TargetEra::ModernTrial) {
+        if target_era == Some(TargetEra::ModernTrial) {
             eras.record(&call.target, TargetEra::Legacy);
         }
         let may_be_of_era = evidence::may_be_of_era(&result, ProtocolEra::Modern, &legacy.declared);
-        if known == Some(TargetEra::Modern) || !may_be_of_era {
+        if target_era == Some(TargetEra::Modern) || !may_be_of_era {
             return result;
         }
         // Opens the connection that this call or the next one needs: without that era, the error is final.

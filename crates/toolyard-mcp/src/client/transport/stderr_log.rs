@@ -16,6 +16,9 @@ use crate::lines::{InputLine, LineReader};
 /// Maximum length of a line in bytes. A longer line is not logged: a secret cut in two could not be redacted.
 const MAX_LINE_BYTES: usize = 16 << 10;
 
+/// Maximum length in bytes of a line whose ends are kept.
+const MAX_READ_BYTES: usize = 256 << 10;
+
 /// Maximum number of logged lines per second and process; stack traces fit. Further lines are counted: a server in a
 /// loop must neither fill a disk nor drown other messages.
 const MAX_LINES_PER_SECOND: u32 = 200;
@@ -79,13 +82,12 @@ impl ErrorLines {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a line. Of a long one only its length is kept: a secret cut in two could not be redacted.
-    pub(in crate::client) fn push(&self, line: &InputLine) {
+    /// Adds a line without the secrets. Of a long one the beginning and the end are kept: the reason of a failure is in
+    /// one of them.
+    pub(in crate::client) fn push(&self, line: &InputLine, secrets: &SecretRedactor) {
         let line = match line {
-            InputLine::Whole(line) if line.len() <= MAX_LAST_BYTES => {
-                String::from_utf8_lossy(line.trim_ascii_end()).into_owned()
-            }
-            _ => format!("(line over {MAX_LAST_BYTES} bytes)"),
+            InputLine::Whole(line) => ends_of(line.trim_ascii_end(), secrets),
+            InputLine::TooLong(_) | InputLine::NoMemory(_) => long_line(MAX_READ_BYTES),
         };
         let mut last = self.lock();
         if last.lines.len() == MAX_LAST_LINES {
@@ -94,6 +96,30 @@ impl ErrorLines {
         last.lines.push_back(line);
         last.count += 1;
     }
+}
+
+/// Returns a line without the secrets; of a long one the first and the last whole words. A secret that is not known could
+/// be cut in two otherwise.
+fn ends_of(line: &[u8], secrets: &SecretRedactor) -> String {
+    let text = |part: &[u8]| secrets.hide(&String::from_utf8_lossy(part)).into_owned();
+    if line.len() <= MAX_LAST_BYTES {
+        return text(line);
+    }
+    // A known secret that is cut here is too far from the ends to be in what is kept.
+    let half = line.len().min(MAX_LINE_BYTES);
+    let (first, last) = (text(&line[..half]), text(&line[line.len() - half..]));
+    let first = &first[..first.floor_char_boundary(MAX_LAST_BYTES / 2)];
+    let last = &last[last.ceil_char_boundary(last.len().saturating_sub(MAX_LAST_BYTES / 2))..];
+    let first = first.rsplit_once(char::is_whitespace).map_or("", |(words, _)| words);
+    let last = last.split_once(char::is_whitespace).map_or("", |(_, words)| words);
+    match (first, last) {
+        ("", "") => long_line(MAX_LAST_BYTES),
+        (first, last) => format!("{first} … {last}").trim().to_owned(),
+    }
+}
+
+fn long_line(limit: usize) -> String {
+    format!("(line over {limit} bytes)")
 }
 
 /// Shows no line, because lines may contain secrets.
@@ -118,7 +144,7 @@ pub(super) async fn forward_stderr(
     stderr: impl AsyncRead + Unpin,
     _logging: oneshot::Sender<()>,
 ) {
-    let mut lines = LineReader::new(stderr, MAX_LINE_BYTES);
+    let mut lines = LineReader::new(stderr, MAX_READ_BYTES);
     let mut rate_limit = LogRateLimit::new();
     loop {
         let line = tokio::select! {
@@ -129,8 +155,8 @@ pub(super) async fn forward_stderr(
             }
         };
         if let Ok(Some(line)) = &line {
-            last.push(line);
-            own.push(line);
+            last.push(line, &secrets);
+            own.push(line, &secrets);
         }
         match line {
             Ok(Some(_)) if last.is_quiet() => {}
@@ -143,12 +169,12 @@ pub(super) async fn forward_stderr(
 
 fn log_line(name: &str, secrets: &SecretRedactor, line: &InputLine) {
     match line {
-        InputLine::Whole(line) => {
+        InputLine::Whole(line) if line.len() <= MAX_LINE_BYTES => {
             let line = String::from_utf8_lossy(line.trim_ascii_end());
             tracing::info!(handler = %name, "{}", secrets.hide(&line));
         }
-        InputLine::TooLong(_) | InputLine::NoMemory(_) => {
-            tracing::info!(handler = %name, "(line over {MAX_LINE_BYTES} bytes)")
+        InputLine::Whole(_) | InputLine::TooLong(_) | InputLine::NoMemory(_) => {
+            tracing::info!(handler = %name, "{}", long_line(MAX_LINE_BYTES))
         }
     }
 }
@@ -209,6 +235,29 @@ mod tests {
         assert!(!logging.is_finished());
         logging.await.unwrap();
         assert_eq!(last.text(), ["nobody reads this"; MAX_LAST_LINES].join("\n"));
+    }
+
+    #[test]
+    fn ends_of_a_long_line_are_kept() {
+        #[track_caller]
+        fn check(line: &str, expected: &str) {
+            let secrets = SecretRedactor::new(["hunter2 hunter2".to_owned()]);
+            let lines = ErrorLines::default();
+            lines.push(&InputLine::Whole(line.to_owned().into()), &secrets);
+            assert_eq!(lines.text(), expected, "{line}");
+        }
+        let (limit, long) = ("x".repeat(MAX_LAST_BYTES), "y".repeat(MAX_LAST_BYTES + 1));
+        check("short  \n", "short");
+        check(&limit, &limit);
+        check(&long, "(line over 1024 bytes)");
+        check(&format!("FATAL: cannot open a.conf {long}"), "FATAL: cannot open a.conf …");
+        check(&format!("{long} no TOKEN"), "… no TOKEN");
+        check(&format!("at start {} at end", "z".repeat(200_000)), "at start … at end");
+        check(&format!("é hunter2 hunter2 {long} of hunter2 hunter2"), "é [REDACTED] … of [REDACTED]");
+        // A secret is redacted before the line is cut, and an unknown word is not cut at all.
+        let end = "z".repeat(MAX_LAST_BYTES / 2 - 8);
+        check(&format!("{long} hunter2 hunter2 {end}"), &format!("… {end}"));
+        check(&format!("{long} unknown-word{end} end"), "… end");
     }
 
     #[tokio::test(start_paused = true)]

@@ -8,7 +8,7 @@ use tokio::io::AsyncRead;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
-use toolyard_core::Client;
+use toolyard_core::{Client, SecretRedactor};
 use toolyard_process::{ChildProcess, ExitHandle, ProcessTable, ProgramSpec, SpawnError};
 
 use super::inbox::{MessageInbox, PendingRequests};
@@ -64,7 +64,8 @@ impl StdioTransport {
         let lines = lines.without_waiting();
         let ended = Arc::<OnceLock<ProcessEnded>>::default();
         let own = stderr_log::ErrorLines::default();
-        let output = ProcessOutput { last: options.error_lines.clone(), own: own.clone() };
+        let secrets = options.secrets.clone();
+        let output = ProcessOutput { last: options.error_lines.clone(), own: own.clone(), secrets };
         let reader = StdioReader { inbox, lines, ending: child.exit_handle(), ended: ended.clone(), output };
         let mut tasks = JoinSet::new();
         let (logging, logged) = oneshot::channel();
@@ -142,6 +143,7 @@ struct ProcessOutput {
     last: stderr_log::ErrorLines,
     /// Those of this process.
     own: stderr_log::ErrorLines,
+    secrets: SecretRedactor,
 }
 
 impl ProcessOutput {
@@ -149,8 +151,8 @@ impl ProcessOutput {
     fn record(&self, line: &Bytes) {
         if !line.trim_ascii_start().starts_with(b"{") {
             let line = InputLine::Whole(line.clone());
-            self.last.push(&line);
-            self.own.push(&line);
+            self.last.push(&line, &self.secrets);
+            self.own.push(&line, &self.secrets);
         }
     }
 }

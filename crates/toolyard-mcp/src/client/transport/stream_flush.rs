@@ -49,9 +49,9 @@ impl StreamFlush {
 
     /// Registers the reader.
     pub(super) fn reader(&self) -> FlushReader<'_> {
-        let wanted = self.wanted.subscribe();
+        let requests = self.wanted.subscribe();
         self.is_reading.store(true, Ordering::SeqCst);
-        FlushReader { flush: self, wanted, rounds_left: 0 }
+        FlushReader { flush: self, wanted: requests, rounds_left: 0 }
     }
 }
 

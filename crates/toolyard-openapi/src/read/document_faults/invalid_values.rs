@@ -40,24 +40,24 @@ pub(super) fn problem_of_member(map: &str, name: &str, value: &SpecNode<'_>) -> 
 pub(super) fn problem_of_keyword(name: &str, value: &SpecNode<'_>) -> Option<String> {
     let problem = match name {
         "type" if schema::types(value).is_none() => {
-            format!("unknown type {}: any value is accepted", shown(value))
+            format!("unknown type {}: any value is accepted", excerpt(value))
         }
         "pattern" => match value {
             SpecNode::Text(text) if schema::to_ecmascript(text).is_some() => return None,
-            _ => format!("{} is no regular expression of ECMAScript: it is ignored", shown(value)),
+            _ => format!("{} is no regular expression of ECMAScript: it is ignored", excerpt(value)),
         },
         "enum" if value.items().is_empty() => "no list of values: it is ignored".to_owned(),
         "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties" | "maxProperties"
             if schema::count(value).is_none() =>
         {
-            format!("{} is no number of items or characters: it is ignored", shown(value))
+            format!("{} is no number of items or characters: it is ignored", excerpt(value))
         }
         _ => return None,
     };
     Some(problem)
 }
 
-fn shown(value: &SpecNode<'_>) -> String {
+fn excerpt(value: &SpecNode<'_>) -> String {
     let text = value.as_str().map_or_else(|| value.to_value().to_string(), str::to_owned);
     match text.char_indices().nth(MAX_SHOWN_CHARS) {
         Some((end, _)) => format!("`{}...`", &text[..end]),

@@ -38,13 +38,13 @@ impl<T: QueryParams> Query<T> {
     pub(super) fn parse(uri: &Uri) -> Result<Self, ProblemDetails> {
         let mut values = BTreeMap::new();
         for (name, value) in form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes()) {
-            let known = T::NAMES.iter().find(|known| **known == name).ok_or_else(|| {
+            let parameter = T::NAMES.iter().find(|parameter| **parameter == name).ok_or_else(|| {
                 let names = T::NAMES.join(", ");
                 ProblemDetails::bad_request(format!(
                     "unknown query parameter `{name}`; known parameters: {names}"
                 ))
             })?;
-            if values.insert(*known, value.into_owned()).is_some() {
+            if values.insert(*parameter, value.into_owned()).is_some() {
                 return Err(ProblemDetails::bad_request(format!("duplicate query parameter `{name}`")));
             }
         }
