@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use crate::identifier_words::starts_word;
 use crate::registry::{EntryKind, Registry, RegistryEntry};
 
 /// Maximum number of suggestions.
@@ -39,9 +40,10 @@ impl ComparedName {
     fn new(parts: &[&str]) -> Self {
         let (mut words, mut plain, mut letters) = (HashSet::new(), String::new(), 0);
         for part in parts {
-            let (mut word, mut before) = (String::new(), ' ');
-            for char in part.chars().take(MAX_LENGTH) {
-                let starts_word = char.is_uppercase() && before.is_lowercase();
+            let (mut word, mut before) = (String::new(), None);
+            let mut chars = part.chars().take(MAX_LENGTH).peekable();
+            while let Some(char) = chars.next() {
+                let starts_word = starts_word(before, char, chars.peek().copied());
                 if (starts_word || !char.is_alphanumeric()) && !word.is_empty() {
                     words.insert(std::mem::take(&mut word));
                 }
@@ -50,7 +52,7 @@ impl ComparedName {
                     plain.push(lower);
                     word.push(lower);
                 }
-                before = char;
+                before = Some(char);
             }
             if !word.is_empty() {
                 words.insert(word);
