@@ -25,7 +25,7 @@ pub struct SearchLexicon {
     neutral: HashSet<&'static str>,
 }
 
-/// What a word shows about the language of a text.
+/// Evidence of a word for the language of a text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LanguageEvidence {
     /// The word is a function word of another language.
@@ -74,7 +74,7 @@ impl SearchLexicon {
         self.stop.contains(word)
     }
 
-    /// Returns what a word shows about the language of a text.
+    /// Returns the evidence of a word for the language of a text.
     pub(crate) fn language(&self, word: &str) -> LanguageEvidence {
         match (self.foreign.contains(word), self.neutral.contains(word)) {
             (true, _) => LanguageEvidence::Foreign,

@@ -53,7 +53,7 @@ pub(crate) struct QueryTerm<'i> {
     pub(crate) weight: f32,
     /// Number of occurrences in the query.
     occurrences: u16,
-    /// Whether tools have the word.
+    /// Degree to which tools have the word.
     matched: TermMatch,
     language: LanguageEvidence,
 }

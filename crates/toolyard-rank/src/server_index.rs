@@ -8,7 +8,7 @@ use crate::compounds;
 use crate::lexicon::SearchLexicon;
 use crate::ranking::{FIELDS, ToolField};
 use crate::tool_document::ToolDocument;
-use crate::words::{self, TextPart};
+use crate::words::{self, TextToken};
 
 /// Maximum length of all texts of a tool, in bytes; the rest is ignored.
 const MAX_TOOL_BYTES: usize = 64 << 10;
@@ -140,9 +140,9 @@ impl DocumentReader<'_> {
         let mut before = None;
         let text = words::truncate(text, self.remaining_bytes);
         self.remaining_bytes -= text.len();
-        words::each_part(text, |part| match part {
-            TextPart::Word(word) if self.lexicon.is_stop(word) => {}
-            TextPart::Word(word) => {
+        words::each_token(text, |token| match token {
+            TextToken::Word(word) if self.lexicon.is_stop(word) => {}
+            TextToken::Word(word) => {
                 let at = self.terms.word(word, self.lexicon);
                 self.lengths[field as usize] = self.lengths[field as usize].saturating_add(1);
                 let count = &mut self.counts(at)[field as usize];
@@ -154,7 +154,7 @@ impl DocumentReader<'_> {
                     }
                 }
             }
-            TextPart::Compound(compound) => self.compound(field, &words::joined(compound)),
+            TextToken::Compound(compound) => self.compound(field, &words::joined(compound)),
         });
         bigrams
     }

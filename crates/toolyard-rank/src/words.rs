@@ -5,8 +5,8 @@ use toolyard_core::identifier_words::starts_word;
 /// Maximum length of a word in bytes. Longer words are cut, because they are never searched for and use memory.
 const MAX_WORD_BYTES: usize = 64;
 
-/// A part of a text.
-pub(crate) enum TextPart<'t> {
+/// A token of a text.
+pub(crate) enum TextToken<'t> {
     /// A word in lower case.
     Word(&'t str),
     /// An identifier that consists of several words, such as `getUserByID`, as it is written.
@@ -16,14 +16,14 @@ pub(crate) enum TextPart<'t> {
 /// Passes each word of a text in lower case to `take`. `getUserByID`, `get_user_by_id` and `get user by id` have the
 /// same words. Text in a script without spaces is passed as bigrams of letters.
 pub(crate) fn each_word(text: &str, mut take: impl FnMut(&str)) {
-    each_part(text, |part| match part {
-        TextPart::Word(word) => take(word),
-        TextPart::Compound(_) => {}
+    each_token(text, |token| match token {
+        TextToken::Word(word) => take(word),
+        TextToken::Compound(_) => {}
     });
 }
 
 /// Passes the words of a text to `take` as [`each_word`] does, and its compounds, except those that are cut as words.
-pub(crate) fn each_part(text: &str, mut take: impl FnMut(TextPart<'_>)) {
+pub(crate) fn each_token(text: &str, mut take: impl FnMut(TextToken<'_>)) {
     let mut word = String::new();
     let mut letters = CharacterBigrams::default();
     let mut chars = text.char_indices().peekable();
@@ -35,7 +35,7 @@ pub(crate) fn each_part(text: &str, mut take: impl FnMut(TextPart<'_>)) {
         if is_ideograph || !char.is_alphanumeric() {
             flush(&mut word, &mut take);
             if is_compound && at - start <= MAX_WORD_BYTES {
-                take(TextPart::Compound(&text[start..at]));
+                take(TextToken::Compound(&text[start..at]));
             }
             (before, is_compound) = (None, false);
             if is_ideograph {
@@ -63,7 +63,7 @@ pub(crate) fn each_part(text: &str, mut take: impl FnMut(TextPart<'_>)) {
     }
     flush(&mut word, &mut take);
     if is_compound && text.len() - start <= MAX_WORD_BYTES {
-        take(TextPart::Compound(&text[start..]));
+        take(TextToken::Compound(&text[start..]));
     }
     letters.end(&mut take);
 }
@@ -80,9 +80,9 @@ pub(crate) fn joined(text: &str) -> String {
     text.chars().flat_map(char::to_lowercase).filter(|char| char.is_alphanumeric()).collect()
 }
 
-fn flush(word: &mut String, take: &mut impl FnMut(TextPart<'_>)) {
+fn flush(word: &mut String, take: &mut impl FnMut(TextToken<'_>)) {
     if !word.is_empty() {
-        take(TextPart::Word(word));
+        take(TextToken::Word(word));
         word.clear();
     }
 }
@@ -96,21 +96,21 @@ struct CharacterBigrams {
 }
 
 impl CharacterBigrams {
-    fn push(&mut self, letter: char, take: &mut impl FnMut(TextPart<'_>)) {
+    fn push(&mut self, letter: char, take: &mut impl FnMut(TextToken<'_>)) {
         if let Some(last) = self.last.replace(letter) {
-            take(TextPart::Word(&String::from_iter([last, letter])));
+            take(TextToken::Word(&String::from_iter([last, letter])));
             self.has_bigram = true;
         }
     }
 
     /// Ends the run. Only a letter that stands alone is a word.
-    fn end(&mut self, take: &mut impl FnMut(TextPart<'_>)) {
+    fn end(&mut self, take: &mut impl FnMut(TextToken<'_>)) {
         if self.last.is_none() {
             return;
         }
         let Self { last, has_bigram } = std::mem::take(self);
         if let (Some(letter), false) = (last, has_bigram) {
-            take(TextPart::Word(letter.encode_utf8(&mut [0; 4])));
+            take(TextToken::Word(letter.encode_utf8(&mut [0; 4])));
         }
     }
 }
@@ -152,9 +152,9 @@ mod tests {
     }
 
     fn each_compound(text: &str, mut take: impl FnMut(&str)) {
-        each_part(text, |part| match part {
-            TextPart::Compound(compound) => take(compound),
-            TextPart::Word(_) => {}
+        each_token(text, |token| match token {
+            TextToken::Compound(compound) => take(compound),
+            TextToken::Word(_) => {}
         });
     }
 

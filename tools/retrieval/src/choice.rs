@@ -21,7 +21,7 @@ pub(super) struct WeightChoice {
     /// The value in the ranking without any step.
     plain: f32,
     values: &'static [f32],
-    /// What the weight adds to the ranking, and the value that leaves it out.
+    /// Description of what the weight adds to the ranking, and the value that leaves it out.
     pub(super) step: Option<(&'static str, f32)>,
 }
 
