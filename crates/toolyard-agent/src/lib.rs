@@ -27,6 +27,6 @@ pub mod summary;
 pub mod trim;
 
 #[cfg(test)]
-mod page;
+mod documentation_tests;
 #[cfg(test)]
 mod testing;

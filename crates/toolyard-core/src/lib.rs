@@ -36,6 +36,7 @@ pub mod uri_path;
 pub mod uri_template;
 
 pub mod argument_names;
+pub mod identifier_words;
 pub mod names;
 pub mod nearest;
 pub mod overrides;

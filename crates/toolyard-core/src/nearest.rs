@@ -4,6 +4,7 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
+use crate::identifier_words::starts_word;
 use crate::registry::{EntryKind, Registry, RegistryEntry};
 
 /// Maximum number of suggestions.
@@ -48,9 +49,10 @@ impl ComparedName {
     fn new(parts: &[&str]) -> Self {
         let (mut words, mut plain) = (Vec::new(), String::new());
         for part in parts {
-            let (mut word, mut before) = (String::new(), ' ');
-            for char in part.chars().take(MAX_LENGTH) {
-                let starts_word = char.is_uppercase() && before.is_lowercase();
+            let (mut word, mut before) = (String::new(), None);
+            let mut chars = part.chars().take(MAX_LENGTH).peekable();
+            while let Some(char) = chars.next() {
+                let starts_word = starts_word(before, char, chars.peek().copied());
                 if starts_word || !char.is_alphanumeric() {
                     words.push(std::mem::take(&mut word));
                 }
@@ -58,7 +60,7 @@ impl ComparedName {
                     plain.push(lower);
                     word.push(lower);
                 }
-                before = char;
+                before = Some(char);
             }
             words.push(word);
         }

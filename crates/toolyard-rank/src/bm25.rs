@@ -24,8 +24,8 @@ impl Default for Bm25Ranker {
 /// Minimum length of a word.
 const SHORTEST_WORD: usize = 3;
 
-/// Weight of a pair of adjacent words, relative to a single word.
-const PAIR_WEIGHT: f64 = 2.0;
+/// Weight of a bigram, which is two adjacent words, relative to a single word.
+const BIGRAM_WEIGHT: f64 = 2.0;
 
 impl Bm25Ranker {
     /// Returns the candidates whose text matches the query, the best first. Candidates with equal scores keep their
@@ -59,7 +59,7 @@ impl Bm25Ranker {
 
 /// Indexed texts, for several queries.
 pub struct Bm25Texts {
-    /// All texts in lower case (ASCII only), each followed by a separator that no pair of words contains.
+    /// All texts in lower case (ASCII only), each followed by a separator that no bigram contains.
     joined: Vec<u8>,
     /// End of each text in `joined`.
     ends: Vec<usize>,
@@ -100,31 +100,40 @@ impl Bm25Texts {
             let counts = self.words.get(&word).map(Vec::as_slice).unwrap_or_default();
             self.add_scores(&mut scores, ranker, counts, 1.0);
         }
-        for pair in distinct(all.windows(2).map(|pair| pair.join(" "))) {
-            self.add_scores(&mut scores, ranker, &self.pair_counts(&pair), PAIR_WEIGHT);
+        for bigram in distinct(all.windows(2).map(|words| words.join(" "))) {
+            self.add_scores(&mut scores, ranker, &self.bigram_counts(&bigram), BIGRAM_WEIGHT);
         }
         scores
     }
 
-    /// The texts that contain a pair of words, with the number of occurrences.
-    fn pair_counts(&self, pair: &str) -> Vec<(usize, usize)> {
+    /// Returns the number of different words of a query that a text has.
+    pub fn count_words(&self, text: usize, query: &str) -> usize {
+        let has = |word: &String| {
+            let texts = self.words.get(word).map(Vec::as_slice).unwrap_or_default();
+            texts.binary_search_by_key(&text, |(at, _)| *at).is_ok()
+        };
+        distinct(words(query).into_iter()).iter().filter(|word| has(word)).count()
+    }
+
+    /// The texts that contain a bigram, with the number of occurrences.
+    fn bigram_counts(&self, bigram: &str) -> Vec<(usize, usize)> {
         let mut counts = Vec::new();
-        for position in memmem::find_iter(&self.joined, pair) {
+        for position in memmem::find_iter(&self.joined, bigram) {
             count(&mut counts, self.ends.partition_point(|end| *end <= position));
         }
         counts
     }
 
-    /// Adds the score of one word or pair to each text.
+    /// Adds the score of one word or bigram to each text.
     fn add_scores(&self, scores: &mut [f64], ranker: &Bm25Ranker, counts: &[(usize, usize)], weight: f64) {
         let (texts, matching) = (scores.len() as f64, counts.len() as f64);
         let length: usize = self.lengths.iter().sum();
         let average = if length == 0 { 1.0 } else { length as f64 / texts };
-        let rarity = ((texts - matching + 0.5) / (matching + 0.5) + 1.0).ln();
+        let idf = ((texts - matching + 0.5) / (matching + 0.5) + 1.0).ln();
         for (at, count) in counts {
             let (count, length) = (*count as f64, self.lengths[*at] as f64);
             let damping = ranker.k1 * (1.0 - ranker.b + ranker.b * length / average);
-            scores[*at] += weight * rarity * (count * (ranker.k1 + 1.0) / (count + damping));
+            scores[*at] += weight * idf * (count * (ranker.k1 + 1.0) / (count + damping));
         }
     }
 }

@@ -5,7 +5,6 @@ mod response;
 
 use std::sync::Arc;
 
-use crate::search::SearchHit;
 use crate::tool_document::ToolDocument;
 use crate::words;
 
@@ -89,17 +88,14 @@ impl VectorIndex {
         self.tools.is_empty()
     }
 
-    /// Returns all tools whose vectors have as many dimensions as that of the query, the most similar first and by key if
+    /// Returns the keys of all tools whose vectors have as many dimensions as that of the query, the most similar first and by key if
     /// similarities are equal.
-    pub fn nearest(&self, query: &[f32]) -> Vec<SearchHit> {
+    pub fn nearest(&self, query: &[f32]) -> Vec<Arc<str>> {
         let comparable = self.tools.iter().filter(|(_, vector)| vector.len() == query.len());
-        let hits =
-            comparable.map(|(key, vector)| SearchHit { key: Arc::clone(key), score: dot(vector, query) });
-        let mut hits: Vec<SearchHit> = hits.collect();
-        hits.sort_unstable_by(|one, other| {
-            other.score.total_cmp(&one.score).then_with(|| one.key.cmp(&other.key))
-        });
-        hits
+        let mut similar: Vec<(f32, &Arc<str>)> =
+            comparable.map(|(key, vector)| (dot(vector, query), key)).collect();
+        similar.sort_unstable_by(|one, other| other.0.total_cmp(&one.0).then_with(|| one.1.cmp(other.1)));
+        similar.into_iter().map(|(_, key)| Arc::clone(key)).collect()
     }
 }
 
@@ -162,9 +158,7 @@ mod tests {
             VectorIndex::new(tools.iter().map(|(key, vector)| ((*key).into(), (*vector).into())).collect())
         };
         let check = |tools: &[(&str, &[f32])], query: &[f32], expected: &str| {
-            let keys: Vec<String> =
-                index(tools).nearest(query).iter().map(|hit| hit.key.to_string()).collect();
-            assert_eq!(keys.join(" "), expected);
+            assert_eq!(index(tools).nearest(query).join(" "), expected);
         };
         let tools: [(&str, &[f32]); 4] =
             [("x", &[1.0, 0.0]), ("b", &[0.0, 1.0]), ("a", &[0.0, 1.0]), ("z", &[0.0, -1.0])];

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use crate::bigrams::{self, TermBigram};
 use crate::lexicon::SearchLexicon;
 use crate::ranking::{FIELDS, RankingWeights};
 use crate::server_index::{FieldCounts, ServerIndex};
-use crate::term_pairs::{self, TermPair};
 use crate::tool_document::ToolDocument;
 use crate::vocabulary::WordVocabulary;
 
@@ -37,9 +37,9 @@ pub struct ToolIndex {
     /// The tools. The slot of a removed tool is empty until it is reused.
     pub(crate) slots: Vec<Option<ToolSlot>>,
     /// Weight of one word in each field of a tool, by slot.
-    pub(crate) word_weights: Vec<[f32; FIELDS]>,
+    pub(crate) normalized_weights: Vec<[f32; FIELDS]>,
     /// Number of tools of each server, by server number; 0 for unused numbers.
-    pub(crate) sizes: Vec<usize>,
+    pub(crate) server_sizes: Vec<usize>,
     pub(crate) tools: usize,
     servers: BTreeMap<String, ServerEntry>,
 }
@@ -58,7 +58,7 @@ pub(crate) struct ToolSlot {
     /// The number of its server.
     pub(crate) server: usize,
     pub(crate) lengths: [u16; FIELDS],
-    pub(crate) pairs: Arc<[TermPair]>,
+    pub(crate) bigrams: Arc<[TermBigram]>,
 }
 
 /// The tools of a server in the index.
@@ -79,8 +79,8 @@ impl ToolIndex {
             terms: HashMap::new(),
             vocabulary: WordVocabulary::default(),
             slots: Vec::new(),
-            word_weights: Vec::new(),
-            sizes: Vec::new(),
+            normalized_weights: Vec::new(),
+            server_sizes: Vec::new(),
             tools: 0,
             servers: BTreeMap::new(),
         }
@@ -99,7 +99,7 @@ impl ToolIndex {
     /// Returns the same tools with other weights.
     pub fn with_ranking(&self, ranking: RankingWeights) -> Self {
         let mut next = Self { ranking, ..self.clone() };
-        next.update_word_weights();
+        next.update_normalized_weights();
         next
     }
 
@@ -116,7 +116,7 @@ impl ToolIndex {
                 IndexChange::Remove { server } => next.remove(&server),
             }
         }
-        next.update_word_weights();
+        next.update_normalized_weights();
         next
     }
 
@@ -129,10 +129,10 @@ impl ToolIndex {
     pub(crate) fn adjacent(&self, one: &str, other: &str) -> Vec<TermPosting> {
         let (first, second) = (self.postings(one), self.postings(other));
         let rarer = if first.len() < second.len() { first } else { second };
-        let number = term_pairs::pair_hash(one, other);
+        let hash = bigrams::bigram_hash(bigrams::term_hash(one), bigrams::term_hash(other));
         let adjacent = |posting: &TermPosting| {
             let slot = self.slots[posting.slot as usize].as_ref()?;
-            Some(TermPosting { slot: posting.slot, counts: term_pairs::counts(&slot.pairs, number)? })
+            Some(TermPosting { slot: posting.slot, counts: bigrams::counts(&slot.bigrams, hash)? })
         };
         rarer.iter().filter_map(adjacent).collect()
     }
@@ -141,48 +141,51 @@ impl ToolIndex {
         if tools.is_empty() {
             return;
         }
-        let shelf = ServerIndex::new(&server, tools, &self.lexicon);
-        self.vocabulary.add(&shelf.words);
-        let number = self.free_number();
+        let index = ServerIndex::new(&server, tools, &self.lexicon);
+        self.vocabulary.add(&index.words);
+        let number = self.free_server_number();
         let slots = self.free_slots(tools.len());
-        self.sizes[number] = tools.len();
+        self.server_sizes[number] = tools.len();
         self.tools += tools.len();
-        for (tool, slot) in shelf.tools.iter().zip(&slots) {
-            let (key, pairs) = (Arc::clone(&tool.key), Arc::clone(&tool.pairs));
-            self.slots[*slot as usize] = Some(ToolSlot { key, server: number, lengths: tool.lengths, pairs });
+        for (tool, slot) in index.tools.iter().zip(&slots) {
+            let (key, bigrams) = (Arc::clone(&tool.key), Arc::clone(&tool.bigrams));
+            self.slots[*slot as usize] =
+                Some(ToolSlot { key, server: number, lengths: tool.lengths, bigrams });
         }
-        for (term, places) in &shelf.terms {
+        for (term, occurrences) in &index.terms {
             let postings = self.terms.entry(Arc::clone(term)).or_default();
-            let of_shelf =
-                places.iter().map(|place| TermPosting { slot: slots[place.document], counts: place.counts });
-            Arc::make_mut(postings).extend(of_shelf);
+            let added = occurrences.iter().map(|occurrence| TermPosting {
+                slot: slots[occurrence.document],
+                counts: occurrence.counts,
+            });
+            Arc::make_mut(postings).extend(added);
         }
-        self.servers.insert(server, ServerEntry { number, index: Arc::new(shelf), slots: slots.into() });
+        self.servers.insert(server, ServerEntry { number, index: Arc::new(index), slots: slots.into() });
     }
 
     fn remove(&mut self, server: &str) {
-        let Some(place) = self.servers.remove(server) else { return };
-        self.sizes[place.number] = 0;
-        self.tools -= place.slots.len();
-        self.vocabulary.remove(&place.index.words);
-        for slot in place.slots.iter() {
+        let Some(entry) = self.servers.remove(server) else { return };
+        self.server_sizes[entry.number] = 0;
+        self.tools -= entry.slots.len();
+        self.vocabulary.remove(&entry.index.words);
+        for slot in entry.slots.iter() {
             self.slots[*slot as usize] = None;
         }
-        for (term, _) in &place.index.terms {
+        for (term, _) in &entry.index.terms {
             let Some(postings) = self.terms.get_mut(term) else { continue };
             let postings = Arc::make_mut(postings);
-            postings.retain(|posting| place.slots.binary_search(&posting.slot).is_err());
+            postings.retain(|posting| entry.slots.binary_search(&posting.slot).is_err());
             if postings.is_empty() {
                 self.terms.remove(term);
             }
         }
     }
 
-    fn free_number(&mut self) -> usize {
-        if self.servers.len() == self.sizes.len() {
-            self.sizes.push(0);
+    fn free_server_number(&mut self) -> usize {
+        if self.servers.len() == self.server_sizes.len() {
+            self.server_sizes.push(0);
         }
-        let free = self.sizes.iter().rposition(|size| *size == 0);
+        let free = self.server_sizes.iter().rposition(|size| *size == 0);
         free.unwrap_or_default()
     }
 
@@ -201,7 +204,7 @@ impl ToolIndex {
     }
 
     /// Computes the weight of a word in each field of each tool, which depends on the average length of that field.
-    fn update_word_weights(&mut self) {
+    fn update_normalized_weights(&mut self) {
         let mut sums = [0_u64; FIELDS];
         for slot in self.slots.iter().flatten() {
             for (sum, length) in sums.iter_mut().zip(slot.lengths) {
@@ -209,18 +212,21 @@ impl ToolIndex {
             }
         }
         let averages = sums.map(|sum| (sum as f64 / self.tools.max(1) as f64) as f32);
-        let worth = |slot: &Option<ToolSlot>| slot.as_ref().map(|slot| worth(&self.ranking, slot, &averages));
-        self.word_weights = self.slots.iter().map(|slot| worth(slot).unwrap_or_default()).collect();
+        let weights = |slot: &ToolSlot| normalized_weights(&self.ranking, slot, &averages);
+        let weights = self.slots.iter().map(|slot| slot.as_ref().map(weights).unwrap_or_default());
+        self.normalized_weights = weights.collect();
     }
 }
 
-fn worth(ranking: &RankingWeights, slot: &ToolSlot, averages: &[f32; FIELDS]) -> [f32; FIELDS] {
-    let mut worth = [0.0; FIELDS];
+/// The weights of the fields of a tool, normalized by their lengths as in BM25F.
+fn normalized_weights(ranking: &RankingWeights, slot: &ToolSlot, averages: &[f32; FIELDS]) -> [f32; FIELDS] {
+    let mut normalized = [0.0; FIELDS];
     for (field, weight) in ranking.fields().iter().enumerate() {
         if slot.lengths[field] > 0 {
             let length = f32::from(slot.lengths[field]) / averages[field];
-            worth[field] = weight.weight / (1.0 - weight.length_penalty + weight.length_penalty * length);
+            normalized[field] =
+                weight.weight / (1.0 - weight.length_penalty + weight.length_penalty * length);
         }
     }
-    worth
+    normalized
 }

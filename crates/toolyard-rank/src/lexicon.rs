@@ -20,6 +20,20 @@ pub struct SearchLexicon {
     filler: HashSet<String>,
     synonyms: RelatedStems,
     abbreviations: RelatedStems,
+    /// Function words of other languages, and those that are used in English texts too.
+    foreign: HashSet<&'static str>,
+    neutral: HashSet<&'static str>,
+}
+
+/// Evidence of a word for the language of a text.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LanguageEvidence {
+    /// The word is a function word of another language.
+    Foreign,
+    /// The word is used in several languages.
+    Neutral,
+    /// The word may be English.
+    Open,
 }
 
 /// Related stems of a stem.
@@ -33,7 +47,10 @@ impl SearchLexicon {
             let stem = |word: &str| stemmer.stem(word).into_owned();
             rows(table).map(|row| row.split_whitespace().map(stem).collect()).collect()
         };
-        let stop = rows(include_str!("lexicon/stop.txt")).flat_map(str::split_whitespace).collect();
+        let set = |table: &'static str| rows(table).flat_map(str::split_whitespace).collect();
+        let stop = set(include_str!("lexicon/stop.txt"));
+        let foreign = set(include_str!("lexicon/foreign.txt"));
+        let neutral = set(include_str!("lexicon/neutral.txt"));
         let filler = groups(include_str!("lexicon/filler.txt")).into_iter().flatten().collect();
         let synonyms = synonyms(&groups(include_str!("lexicon/synonyms.txt")));
         let abbreviations = abbreviations(&groups(include_str!("lexicon/abbreviations.txt")));
@@ -44,7 +61,7 @@ impl SearchLexicon {
             include_str!("lexicon/abbreviations.txt"),
         ];
         let words = tables.into_iter().flat_map(rows).flat_map(str::split_whitespace).collect();
-        Self { stop, words, filler, synonyms, abbreviations, stemmer }
+        Self { stop, words, filler, synonyms, abbreviations, foreign, neutral, stemmer }
     }
 
     /// The stem of a word in lower case.
@@ -55,6 +72,15 @@ impl SearchLexicon {
     /// True for stop words, which say nothing about the request.
     pub(crate) fn is_stop(&self, word: &str) -> bool {
         self.stop.contains(word)
+    }
+
+    /// Returns the evidence of a word for the language of a text.
+    pub(crate) fn language(&self, word: &str) -> LanguageEvidence {
+        match (self.foreign.contains(word), self.neutral.contains(word)) {
+            (true, _) => LanguageEvidence::Foreign,
+            (false, true) => LanguageEvidence::Neutral,
+            (false, false) => LanguageEvidence::Open,
+        }
     }
 
     /// Returns the words of a text that are not stop words, in lower case and separated by spaces. Only the first 4,096
@@ -173,6 +199,13 @@ mod tests {
         assert!(has(lexicon.abbreviations("db"), "databas") && has(lexicon.abbreviations("databas"), "db"));
         assert!(has(lexicon.abbreviations("ml"), "machin") && !has(lexicon.abbreviations("machin"), "ml"));
         assert!(!has(lexicon.synonyms("film"), "film"));
+    }
+
+    #[test]
+    fn function_words_of_other_languages_are_neither_stop_words_nor_neutral() {
+        let lexicon = SearchLexicon::english();
+        let both = |word: &&&str| lexicon.neutral.contains(**word) || lexicon.stop.contains(**word);
+        assert_eq!(lexicon.foreign.iter().filter(both).collect::<Vec<_>>(), [&""; 0]);
     }
 
     #[test]

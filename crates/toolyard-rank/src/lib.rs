@@ -10,6 +10,7 @@
 //! [`Bm25Ranker`] is a separate ranker for texts of any kind, with the order and the scores of the software that it
 //! replaces.
 
+mod bigrams;
 mod bm25;
 mod compounds;
 mod embeddings;
@@ -17,12 +18,13 @@ mod fusion;
 mod index;
 mod lexicon;
 #[cfg(test)]
-mod properties;
+mod property_tests;
 mod query;
+#[cfg(test)]
+mod query_tests;
 mod ranking;
 mod search;
 mod server_index;
-mod term_pairs;
 mod tool_document;
 mod vocabulary;
 mod words;
@@ -32,7 +34,7 @@ pub use embeddings::{
     EmbeddingError, EmbeddingVector, MAX_DIMENSIONS, VectorIndex, embedded_query, embedded_text,
     parse_embeddings, response_limit,
 };
-pub use fusion::{FUSED_RANKS, fuse};
+pub use fusion::{FUSED_RANKS, VECTOR_WEIGHT, fuse};
 pub use index::{IndexChange, ToolIndex};
 pub use lexicon::SearchLexicon;
 pub use ranking::{FieldWeight, RankingWeights, ToolField};

@@ -1,16 +1,17 @@
 //! Parsing of queries. Models and people ask for several things at once, with many filler words.
 
 use std::borrow::Cow;
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::ops::RangeInclusive;
 
 use crate::compounds;
 use crate::index::{TermPosting, ToolIndex};
+use crate::lexicon::LanguageEvidence;
 use crate::words;
 
 /// Maximum length of a query, in bytes; the rest is ignored.
 pub(crate) const MAX_QUERY_BYTES: usize = 4096;
-/// Maximum number of different terms, and of pairs of them; the rest is ignored.
+/// Maximum number of different terms, and of bigrams of them; the rest is ignored.
 const MAX_TERMS: usize = 64;
 /// Maximum number of clauses; later clauses are joined with the last one.
 const MAX_CLAUSES: usize = 16;
@@ -36,7 +37,7 @@ const CLAUSE_ENDS: [char; 8] = ['.', '?', '!', ';', ':', '。', '？', '！'];
 #[derive(Default)]
 pub(crate) struct ParsedQuery<'i> {
     pub(crate) terms: Vec<QueryTerm<'i>>,
-    pub(crate) pairs: Vec<QueryPair>,
+    pub(crate) bigrams: Vec<QueryBigram>,
     pub(crate) clauses: Vec<QueryClause>,
     /// True if a stop word is there that only English has.
     has_english_word: bool,
@@ -52,20 +53,22 @@ pub(crate) struct QueryTerm<'i> {
     pub(crate) weight: f32,
     /// Number of occurrences in the query.
     occurrences: u16,
-    /// Degree to which tools know the word.
-    familiarity: WordFamiliarity,
+    /// Degree to which tools have the word.
+    matched: TermMatch,
+    language: LanguageEvidence,
 }
 
 /// The occurrences of a form of a word in tools, and the weight of the form.
 pub(crate) struct TermVariant<'i> {
     pub(crate) postings: Cow<'i, [TermPosting]>,
-    /// Number of tools by which its rarity is computed. A compound is at most as rare as the word that it stands for.
-    pub(crate) matching: usize,
+    /// Number of tools by which its inverse document frequency is computed. A compound is at most as rare as the word
+    /// that it stands for.
+    pub(crate) document_frequency: usize,
     pub(crate) weight: f32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum WordFamiliarity {
+enum TermMatch {
     /// A tool has the word, its parts or a related word.
     Known,
     /// A tool has a word that is spelled alike.
@@ -74,78 +77,91 @@ enum WordFamiliarity {
 }
 
 /// Two adjacent words.
-pub(crate) struct QueryPair {
+pub(crate) struct QueryBigram {
     /// The indexes of the two terms.
     pub(crate) terms: [usize; 2],
 }
 
-/// A clause of a query: the indexes of its terms and pairs.
+/// A clause of a query: the indexes of its terms and bigrams.
 #[derive(Default)]
 pub(crate) struct QueryClause {
     pub(crate) terms: Vec<usize>,
-    pub(crate) pairs: Vec<usize>,
+    pub(crate) bigrams: Vec<usize>,
 }
 
 impl<'i> ParsedQuery<'i> {
     pub(crate) fn new(text: &str, index: &'i ToolIndex) -> Self {
         let mut query = Self::default();
         for clause in clauses(words::truncate(text, MAX_QUERY_BYTES)) {
-            let mut reader =
-                ClauseReader { query: &mut query, index, terms: Vec::new(), before: VecDeque::new() };
+            let mut reader = ClauseReader {
+                query: &mut query,
+                index,
+                terms: Vec::new(),
+                before: VecDeque::new(),
+                names: names(clause),
+            };
             words::each_word(clause, |word| reader.word(word));
             let terms = reader.terms;
             if !terms.is_empty() {
-                query.clause(&terms);
+                query.add_clause(&terms);
             }
         }
-        query.weigh(index);
+        query.set_weights(index);
         query
     }
 
     /// Returns `true` if tools have a word of the query, or if at least half of the words are misspelled words of
     /// tools. Single words of another language may look like misspelled ones.
     pub(crate) fn is_understood(&self) -> bool {
-        let count = |familiarity| self.terms.iter().filter(|term| term.familiarity == familiarity).count();
-        count(WordFamiliarity::Known) > 0 || 2 * count(WordFamiliarity::Corrected) >= self.terms.len()
+        let count = |matched| self.terms.iter().filter(|term| term.matched == matched).count();
+        count(TermMatch::Known) > 0 || 2 * count(TermMatch::Corrected) >= self.terms.len()
     }
 
-    /// Returns `true` if fewer than half of the words are words of tools, and no stop word is there that only English
-    /// has: the query may be in another language, of which single words occur by accident.
-    pub(crate) fn is_mostly_unknown(&self) -> bool {
-        let known = self.terms.iter().filter(|term| term.familiarity == WordFamiliarity::Known).count();
-        !self.has_english_word && 2 * known < self.terms.len()
+    /// Returns `true` if fewer than half of the words are words of tools, or half of them and another one is a function
+    /// word of another language, unless a stop word is there that only English has: the query may be in another
+    /// language, of which single words occur by accident. Names count for neither side.
+    pub(crate) fn may_be_foreign(&self) -> bool {
+        let count = |language| self.terms.iter().filter(|term| term.language == language).count();
+        let is_known = |term: &&QueryTerm<'_>| {
+            term.matched == TermMatch::Known && term.language == LanguageEvidence::Open
+        };
+        let known = self.terms.iter().filter(is_known).count();
+        let foreign = count(LanguageEvidence::Foreign);
+        let words = count(LanguageEvidence::Open) + foreign;
+        !self.has_english_word && (2 * known < words || foreign > 0 && 2 * known == words)
     }
 
-    fn weigh(&mut self, index: &ToolIndex) {
+    fn set_weights(&mut self, index: &ToolIndex) {
         let ranking = &index.ranking;
         for term in &mut self.terms {
             let occurrences = f32::from(term.occurrences);
-            let repeated = occurrences * (ranking.repetition + 1.0) / (occurrences + ranking.repetition);
+            let repeated = occurrences * (ranking.k3 + 1.0) / (occurrences + ranking.k3);
             let filler = if index.lexicon.is_filler(&term.stem) { ranking.filler } else { 1.0 };
             term.weight = repeated * filler;
         }
     }
 
-    fn clause(&mut self, terms: &[usize]) {
-        let pairs: Vec<usize> = terms.windows(2).filter_map(|pair| self.pair([pair[0], pair[1]])).collect();
+    fn add_clause(&mut self, terms: &[usize]) {
+        let bigrams: Vec<usize> =
+            terms.windows(2).filter_map(|terms| self.bigram([terms[0], terms[1]])).collect();
         if self.clauses.len() < MAX_CLAUSES {
             self.clauses.push(QueryClause::default());
         }
         if let Some(clause) = self.clauses.last_mut() {
             add_missing(&mut clause.terms, terms);
-            add_missing(&mut clause.pairs, &pairs);
+            add_missing(&mut clause.bigrams, &bigrams);
         }
     }
 
-    fn pair(&mut self, terms: [usize; 2]) -> Option<usize> {
-        if let Some(index) = self.pairs.iter().position(|other| other.terms == terms) {
+    fn bigram(&mut self, terms: [usize; 2]) -> Option<usize> {
+        if let Some(index) = self.bigrams.iter().position(|other| other.terms == terms) {
             return Some(index);
         }
-        if self.pairs.len() == MAX_TERMS {
+        if self.bigrams.len() == MAX_TERMS {
             return None;
         }
-        self.pairs.push(QueryPair { terms });
-        Some(self.pairs.len() - 1)
+        self.bigrams.push(QueryBigram { terms });
+        Some(self.bigrams.len() - 1)
     }
 }
 
@@ -157,6 +173,8 @@ struct ClauseReader<'q, 'i> {
     terms: Vec<usize>,
     /// The words before, with their terms unless they are stop words.
     before: VecDeque<(String, Option<usize>)>,
+    /// The words that are written like names.
+    names: HashSet<String>,
 }
 
 impl ClauseReader<'_, '_> {
@@ -183,7 +201,11 @@ impl ClauseReader<'_, '_> {
         if self.query.terms.len() == MAX_TERMS {
             return None;
         }
-        self.query.terms.push(query_term(word, stem, self.index));
+        let mut term = query_term(word, stem, self.index);
+        if self.names.contains(word) {
+            term.language = LanguageEvidence::Neutral;
+        }
+        self.query.terms.push(term);
         Some(self.query.terms.len() - 1)
     }
 
@@ -200,9 +222,13 @@ impl ClauseReader<'_, '_> {
         if !postings.is_empty() {
             for term in words().filter_map(|(_, term)| *term) {
                 let term = &mut self.query.terms[term];
-                term.familiarity = WordFamiliarity::Known;
-                let matching = postings.len().max(self.index.postings(&term.stem).len());
-                term.variants.push(TermVariant { postings: Cow::Borrowed(postings), matching, weight });
+                term.matched = TermMatch::Known;
+                let document_frequency = postings.len().max(self.index.postings(&term.stem).len());
+                term.variants.push(TermVariant {
+                    postings: Cow::Borrowed(postings),
+                    document_frequency,
+                    weight,
+                });
             }
         }
     }
@@ -214,8 +240,8 @@ fn query_term<'i>(word: &str, stem: String, index: &'i ToolIndex) -> QueryTerm<'
     let mut variants = Vec::new();
     let mut add = |postings: Cow<'i, [TermPosting]>, weight: f32| {
         if weight > 0.0 && !postings.is_empty() {
-            let matching = postings.len();
-            variants.push(TermVariant { postings, matching, weight });
+            let document_frequency = postings.len();
+            variants.push(TermVariant { postings, document_frequency, weight });
         }
     };
     let borrow = |stem: &str| Cow::Borrowed(index.postings(stem));
@@ -225,32 +251,47 @@ fn query_term<'i>(word: &str, stem: String, index: &'i ToolIndex) -> QueryTerm<'
     if ranking.compound > 0.0 {
         let joined = index.postings(&compounds::term(&stem));
         if !joined.is_empty() {
-            let matching = joined.len().max(index.postings(&stem).len());
+            let document_frequency = joined.len().max(index.postings(&stem).len());
             let postings = Cow::Borrowed(joined);
-            variants.push(TermVariant { postings, matching, weight: ranking.compound });
+            variants.push(TermVariant { postings, document_frequency, weight: ranking.compound });
         }
         for [one, other] in splits(word, index) {
             let postings = index.adjacent(&one, &other);
             if !postings.is_empty() {
-                let matching = postings.len().max(index.postings(&stem).len());
+                let document_frequency = postings.len().max(index.postings(&stem).len());
                 let postings = Cow::Owned(postings);
-                variants.push(TermVariant { postings, matching, weight: ranking.compound });
+                variants.push(TermVariant { postings, document_frequency, weight: ranking.compound });
             }
         }
     }
-    let mut familiarity = WordFamiliarity::Known;
+    let mut matched = TermMatch::Known;
     if variants.is_empty() && ranking.spelling > 0.0 {
-        familiarity = WordFamiliarity::Corrected;
+        matched = TermMatch::Corrected;
         for other in index.vocabulary.corrections(word) {
             let postings = Cow::Borrowed(index.postings(&lexicon.stem(other)));
-            let matching = postings.len();
-            variants.push(TermVariant { postings, matching, weight: ranking.spelling });
+            let document_frequency = postings.len();
+            variants.push(TermVariant { postings, document_frequency, weight: ranking.spelling });
         }
     }
     if variants.is_empty() {
-        familiarity = WordFamiliarity::Unknown;
+        matched = TermMatch::Unknown;
     }
-    QueryTerm { stem, variants, weight: 1.0, occurrences: 1, familiarity }
+    let language = lexicon.language(word);
+    QueryTerm { stem, variants, weight: 1.0, occurrences: 1, matched, language }
+}
+
+/// The words of a clause, after its first one, that begin with a capital letter, in lower case.
+fn names(clause: &str) -> HashSet<String> {
+    let mut names = HashSet::new();
+    let later = clause.split_whitespace().skip(1);
+    for name in later
+        .filter(|word| word.chars().find(|char| char.is_alphabetic()).is_some_and(|char| char.is_uppercase()))
+    {
+        words::each_word(name, |word| {
+            names.insert(word.to_owned());
+        });
+    }
+    names
 }
 
 /// The stems of two words of tools that form this word when they are joined.
@@ -340,12 +381,13 @@ mod tests {
             tool("get_weather", "Returns the weather forecast of a city, such as Paris or Berlin."),
             tool("create_event", "Creates an event in the calendar, such as a meeting in a hotel."),
             tool("search_files", "Finds files by their names."),
+            tool("translate", "Translates a text, such as el tiempo, between languages: en, de, es"),
         ];
         let put = crate::IndexChange::Put { server: "office".to_owned(), tools };
         let index =
             ToolIndex::new(Arc::new(SearchLexicon::english()), RankingWeights::default()).apply([put]);
         let check = |query: &str, expected: bool| {
-            assert_eq!(index.is_mostly_unknown(query), expected, "{query}");
+            assert_eq!(index.may_be_foreign(query), expected, "{query}");
         };
         for query in [
             "Wetter in Paris morgen",
@@ -353,6 +395,11 @@ mod tests {
             "Quel temps fera-t-il à Paris demain",
             "Reserva un hotel para mañana por la noche",
             "prenota un hotel per domani",
+            // Words that happen to be in a tool, and names, are no evidence.
+            "el tiempo en Madrid",
+            "meteo a Paris",
+            "el vuelo de Madrid",
+            "envoyer Slack",
             "Hvordan bliver vejret i Paris for os",
         ] {
             check(query, true);
@@ -363,6 +410,9 @@ mod tests {
             "get_weather",
             "weather in Paris and the Frobnitz of Zorkmid with Gunther",
             "weahter forecast Paris",
+            "translate en to es",
+            "weather in Los Angeles",
+            "Search Files In Dropbox",
             "create event Kickoff",
             "",
         ] {

@@ -27,37 +27,40 @@ pub struct FieldWeight {
     pub length_penalty: f32,
 }
 
-/// The weights of the ranking. Values must be finite and not negative; 0 disables a step.
+/// The weights of the ranking. Values must be finite and not negative. 0 leaves a step out, unless its documentation names
+/// another value or none.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RankingWeights {
     fields: [FieldWeight; FIELDS],
-    /// Saturation of repeated words.
+    /// Saturation of words that are repeated in a tool, as in BM25; 0 if they count once.
     pub k1: f32,
     /// Weight of a synonym, relative to the word itself.
     pub synonym: f32,
     /// Weight of an abbreviation, relative to the word it stands for, and the reverse.
     pub abbreviation: f32,
-    /// Weight of a filler word.
+    /// Weight of a filler word; 1 leaves the step out.
     pub filler: f32,
     /// Weight of a corrected word, relative to the word itself.
     pub spelling: f32,
     /// Weight of a word that is joined or split otherwise in the tool, relative to the word itself.
     pub compound: f32,
-    /// Saturation of repeated words in the query: 0 if they count once.
-    pub repetition: f32,
-    /// Weight of two words that are adjacent in the query and in the tool.
-    pub pair: f32,
+    /// Saturation of words that are repeated in the query, as in BM25: 0 if they count once. A large value leaves the step
+    /// out.
+    pub k3: f32,
+    /// Weight of a bigram: two words that are adjacent in the query and in the tool.
+    pub bigram: f32,
     /// Bonus for a tool whose whole name occurs in the query, relative to its score.
     pub name_coverage: f32,
     /// Weight of the best clause of a query, relative to the whole query.
-    pub clause: f32,
-    /// Degree to which the scores of clauses are equalized: 0 if they are not, 1 if the best tools of all clauses have
+    pub best_clause: f32,
+    /// Degree to which the scores of clauses are normalized: 0 if they are not, 1 if the best tools of all clauses have
     /// equal scores.
-    pub evenness: f32,
-    /// Weight of the other tools of the same server.
-    pub siblings: f32,
-    /// Number of non-matching tools that are added to each server, because a few tools give little evidence.
-    pub absent_siblings: f32,
+    pub clause_normalization: f32,
+    /// Weight of the mean score of the tools of the same server.
+    pub server_mean: f32,
+    /// Smoothing of that mean: number of non-matching tools that are added to each server, because a few tools give
+    /// little evidence.
+    pub server_smoothing: f32,
 }
 
 impl Default for RankingWeights {
@@ -77,13 +80,13 @@ impl Default for RankingWeights {
             filler: 0.5,
             spelling: 0.6,
             compound: 1.0,
-            repetition: 1.0,
-            pair: 0.3,
+            k3: 1.0,
+            bigram: 0.3,
             name_coverage: 0.3,
-            clause: 1.0,
-            evenness: 0.5,
-            siblings: 0.5,
-            absent_siblings: 2.0,
+            best_clause: 1.0,
+            clause_normalization: 0.5,
+            server_mean: 0.5,
+            server_smoothing: 2.0,
         }
     }
 }

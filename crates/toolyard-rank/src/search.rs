@@ -1,9 +1,11 @@
 //! The search for the tools that match a query.
 
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use crate::index::{TermPosting, ToolIndex};
-use crate::query::{ParsedQuery, QueryClause, QueryPair, QueryTerm};
+use crate::query::{ParsedQuery, QueryBigram, QueryClause, QueryTerm};
 use crate::ranking::ToolField;
 use crate::server_index::FieldCounts;
 
@@ -14,6 +16,8 @@ pub struct SearchHit {
     pub key: Arc<str>,
     /// The score, above 0. Scores are comparable within one result only.
     pub score: f32,
+    /// `true` if the query has a word of the tool itself, and not only of the name of its server.
+    pub matches_tool: bool,
 }
 
 /// Slots, each once, with their scores.
@@ -23,30 +27,41 @@ impl ToolIndex {
     /// Returns the best tools for a query, `limit` at most, the best first and by key if scores are equal. A query is
     /// words or sentences in any form. Its first 4,096 bytes and 64 different words are used.
     pub fn search(&self, query: &str, limit: usize) -> Vec<SearchHit> {
+        self.search_among(query, limit, |_| true)
+    }
+
+    /// Like [`search`](Self::search), among the tools with certain keys only.
+    pub fn search_among(
+        &self,
+        query: &str,
+        limit: usize,
+        is_included: impl Fn(&str) -> bool,
+    ) -> Vec<SearchHit> {
         let query = ParsedQuery::new(query, self);
         if !query.is_understood() {
             return Vec::new();
         }
         let mut search = IndexSearch::new(self);
         let terms: Vec<SlotScores> = query.terms.iter().map(|term| search.term(term)).collect();
-        let pairs: Vec<SlotScores> = query.pairs.iter().map(|pair| search.pair(&query, pair)).collect();
+        let bigrams: Vec<SlotScores> =
+            query.bigrams.iter().map(|bigram| search.bigram(&query, bigram)).collect();
         let mut scores = vec![0.0; self.slots.len()];
-        for (slot, score) in terms.iter().chain(&pairs).flatten() {
+        for (slot, score) in terms.iter().chain(&bigrams).flatten() {
             scores[*slot as usize] += score;
         }
         if query.clauses.len() > 1 {
-            let parts = query.clauses.iter().map(|clause| search.clause(clause, &terms, &pairs)).collect();
+            let parts = query.clauses.iter().map(|clause| search.clause(clause, &terms, &bigrams)).collect();
             self.add_best_part(parts, &mut scores);
         }
         self.add_name_coverage(&search.coverage, &mut scores);
-        self.add_siblings(&mut scores);
-        self.best(&scores, limit)
+        self.add_server_scores(&mut scores);
+        self.top_hits(&scores, &search.matches_tool, limit, is_included)
     }
 
-    /// Returns `true` if most words of a query occur in no tool and nothing shows that it is English: what it finds may
-    /// be found by accident.
-    pub fn is_mostly_unknown(&self, query: &str) -> bool {
-        ParsedQuery::new(query, self).is_mostly_unknown()
+    /// Returns `true` if a query may be in another language than English: most of its words occur in no tool or are
+    /// function words of other languages. What it finds may be found by accident.
+    pub fn may_be_foreign(&self, query: &str) -> bool {
+        ParsedQuery::new(query, self).may_be_foreign()
     }
 
     /// Adds the score of the clause that a tool fits best. Clauses with lower scores are raised, so that the clause with
@@ -56,14 +71,14 @@ impl ToolIndex {
         let highest = parts.iter().map(best_of).fold(0.0, f32::max);
         let mut best = vec![0.0_f32; scores.len()];
         for part in parts.iter().filter(|part| !part.is_empty()) {
-            let raised = (highest / best_of(part)).powf(self.ranking.evenness);
+            let raised = (highest / best_of(part)).powf(self.ranking.clause_normalization);
             for (slot, score) in part {
                 let best = &mut best[*slot as usize];
                 *best = best.max(score * raised);
             }
         }
         for (score, best) in scores.iter_mut().zip(best) {
-            *score += self.ranking.clause * best;
+            *score += self.ranking.best_clause * best;
         }
     }
 
@@ -78,11 +93,11 @@ impl ToolIndex {
     }
 
     /// Raises the tools whose server has other matching tools.
-    fn add_siblings(&self, scores: &mut [f32]) {
-        if self.sizes.iter().filter(|size| **size > 0).count() < 2 {
+    fn add_server_scores(&self, scores: &mut [f32]) {
+        if self.server_sizes.iter().filter(|size| **size > 0).count() < 2 {
             return;
         }
-        let mut sums = vec![0.0; self.sizes.len()];
+        let mut sums = vec![0.0; self.server_sizes.len()];
         for (slot, score) in self.slots.iter().zip(&*scores) {
             if let Some(slot) = slot {
                 sums[slot.server] += score;
@@ -90,33 +105,72 @@ impl ToolIndex {
         }
         for (slot, score) in self.slots.iter().zip(scores) {
             if let (Some(slot), true) = (slot, *score > 0.0) {
-                let tools = self.sizes[slot.server] as f32 + self.ranking.absent_siblings;
-                *score += self.ranking.siblings * sums[slot.server] / tools;
+                let tools = self.server_sizes[slot.server] as f32 + self.ranking.server_smoothing;
+                *score += self.ranking.server_mean * sums[slot.server] / tools;
             }
         }
     }
 
-    fn best(&self, scores: &[f32], limit: usize) -> Vec<SearchHit> {
-        let slots = self.slots.iter().zip(scores);
-        let hits = slots.filter_map(|(slot, score)| slot.as_ref().map(|slot| (&slot.key, *score)));
-        let mut hits: Vec<_> = hits.filter(|(_, score)| *score > 0.0).collect();
-        let order = |one: &(&Arc<str>, f32), other: &(&Arc<str>, f32)| {
-            other.1.total_cmp(&one.1).then_with(|| one.0.cmp(other.0))
+    /// Takes the best tools off a heap, which orders no more tools than the result needs.
+    fn top_hits(
+        &self,
+        scores: &[f32],
+        matches_tool: &[bool],
+        limit: usize,
+        is_included: impl Fn(&str) -> bool,
+    ) -> Vec<SearchHit> {
+        let scored = self.slots.iter().zip(scores).enumerate().filter(|(_, (_, score))| **score > 0.0);
+        let ranked = scored.filter_map(|(slot, (tool, score))| {
+            tool.as_ref().map(|tool| RankedSlot { slot, key: &tool.key, score: *score })
+        });
+        let mut heap: BinaryHeap<RankedSlot<'_>> = ranked.collect();
+        let best = std::iter::from_fn(|| heap.pop()).filter(|hit| is_included(hit.key));
+        let hit = |RankedSlot { slot, key, score }: RankedSlot<'_>| SearchHit {
+            key: Arc::clone(key),
+            score,
+            matches_tool: matches_tool[slot],
         };
-        if limit < hits.len() {
-            hits.select_nth_unstable_by(limit, order);
-            hits.truncate(limit);
-        }
-        hits.sort_unstable_by(order);
-        hits.into_iter().map(|(key, score)| SearchHit { key: Arc::clone(key), score }).collect()
+        best.take(limit).map(hit).collect()
     }
 
-    /// The inverse document frequency of a term that occurs in `matching` tools.
-    fn rarity(&self, matching: usize) -> f32 {
-        let (tools, matching) = (self.tools as f32, matching as f32);
-        (1.0 + (tools - matching + 0.5) / (matching + 0.5)).ln()
+    /// The inverse document frequency of a term with this document frequency.
+    fn idf(&self, document_frequency: usize) -> f32 {
+        let (tools, frequency) = (self.tools as f32, document_frequency as f32);
+        (1.0 + (tools - frequency + 0.5) / (frequency + 0.5)).ln()
     }
 }
+
+/// Returns `true` if a word occurs in another field than the name of the server.
+fn is_of_tool(counts: &FieldCounts) -> bool {
+    counts.iter().enumerate().any(|(field, count)| *count > 0 && field != ToolField::Server as usize)
+}
+
+/// A hit, in the order of results.
+struct RankedSlot<'i> {
+    slot: usize,
+    key: &'i Arc<str>,
+    score: f32,
+}
+
+impl Ord for RankedSlot<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.score.total_cmp(&other.score).then_with(|| other.key.cmp(self.key))
+    }
+}
+
+impl PartialOrd for RankedSlot<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for RankedSlot<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for RankedSlot<'_> {}
 
 /// A search in progress.
 struct IndexSearch<'i> {
@@ -127,12 +181,20 @@ struct IndexSearch<'i> {
     coverage: Vec<f32>,
     /// The same for the current word only.
     term_coverage: Vec<f32>,
+    /// `true` for tools with a word of the query in a field of their own, by slot.
+    matches_tool: Vec<bool>,
 }
 
 impl<'i> IndexSearch<'i> {
     fn new(index: &'i ToolIndex) -> Self {
         let zeros = || vec![0.0; index.slots.len()];
-        Self { index, scratch: zeros(), coverage: zeros(), term_coverage: zeros() }
+        Self {
+            index,
+            scratch: zeros(),
+            coverage: zeros(),
+            term_coverage: zeros(),
+            matches_tool: vec![false; index.slots.len()],
+        }
     }
 
     /// The scores of a word. Of several variants in a tool, only the one with the highest score counts.
@@ -140,8 +202,8 @@ impl<'i> IndexSearch<'i> {
         let mut slots = Vec::new();
         for variant in &term.variants {
             let postings = &variant.postings;
-            let rarity = self.index.rarity(variant.matching);
-            self.variant(postings, variant.weight, rarity * term.weight, &mut slots);
+            let idf = self.index.idf(variant.document_frequency);
+            self.variant(postings, variant.weight, idf * term.weight, &mut slots);
         }
         for slot in &slots {
             let slot = *slot as usize;
@@ -150,14 +212,15 @@ impl<'i> IndexSearch<'i> {
         self.take_scores(slots)
     }
 
-    fn variant(&mut self, postings: &[TermPosting], weight: f32, rarity: f32, slots: &mut Vec<u32>) {
+    fn variant(&mut self, postings: &[TermPosting], weight: f32, idf: f32, slots: &mut Vec<u32>) {
         for posting in postings {
             let slot = posting.slot as usize;
-            let score = weight * rarity * self.strength(slot, &posting.counts);
+            let score = weight * idf * self.saturated_frequency(slot, &posting.counts);
             if self.scratch[slot] == 0.0 && score > 0.0 {
                 slots.push(posting.slot);
             }
             self.scratch[slot] = self.scratch[slot].max(score);
+            self.matches_tool[slot] |= score > 0.0 && is_of_tool(&posting.counts);
             // A tool without a score gets no coverage: it would not be reset, and would count for the next word.
             if posting.counts[ToolField::Name as usize] > 0 && self.scratch[slot] > 0.0 {
                 self.term_coverage[slot] = self.term_coverage[slot].max(weight);
@@ -165,29 +228,30 @@ impl<'i> IndexSearch<'i> {
         }
     }
 
-    /// The saturated weight of these occurrences in a tool.
-    fn strength(&self, slot: usize, counts: &FieldCounts) -> f32 {
-        let worth = &self.index.word_weights[slot];
-        let count: f32 = counts.iter().zip(worth).map(|(count, worth)| f32::from(*count) * worth).sum();
+    /// The saturated term frequency of these occurrences in a tool, as in BM25F.
+    fn saturated_frequency(&self, slot: usize, counts: &FieldCounts) -> f32 {
+        let weight = &self.index.normalized_weights[slot];
+        let count: f32 = counts.iter().zip(weight).map(|(count, weight)| f32::from(*count) * weight).sum();
         let k1 = self.index.ranking.k1;
         if count > 0.0 { count * (k1 + 1.0) / (count + k1) } else { 0.0 }
     }
 
     /// The scores of two words that are adjacent in the query, for the tools in which they are adjacent too.
-    fn pair(&self, query: &ParsedQuery<'_>, pair: &QueryPair) -> SlotScores {
-        let [one, other] = pair.terms.map(|term| query.terms[term].stem.as_str());
-        let matching = self.index.adjacent(one, other);
-        let weight = self.index.ranking.pair * self.index.rarity(matching.len());
-        let strength = |posting: &TermPosting| self.strength(posting.slot as usize, &posting.counts);
-        matching.iter().map(|posting| (posting.slot, weight * strength(posting))).collect()
+    fn bigram(&self, query: &ParsedQuery<'_>, bigram: &QueryBigram) -> SlotScores {
+        let [one, other] = bigram.terms.map(|term| query.terms[term].stem.as_str());
+        let postings = self.index.adjacent(one, other);
+        let weight = self.index.ranking.bigram * self.index.idf(postings.len());
+        let frequency =
+            |posting: &TermPosting| self.saturated_frequency(posting.slot as usize, &posting.counts);
+        postings.iter().map(|posting| (posting.slot, weight * frequency(posting))).collect()
     }
 
-    /// The sum of the scores of the words and pairs of one clause.
-    fn clause(&mut self, clause: &QueryClause, terms: &[SlotScores], pairs: &[SlotScores]) -> SlotScores {
+    /// The sum of the scores of the words and bigrams of one clause.
+    fn clause(&mut self, clause: &QueryClause, terms: &[SlotScores], bigrams: &[SlotScores]) -> SlotScores {
         let mut slots = Vec::new();
         let terms = clause.terms.iter().flat_map(|term| &terms[*term]);
-        let pairs = clause.pairs.iter().flat_map(|pair| &pairs[*pair]);
-        for (slot, score) in terms.chain(pairs).filter(|(_, score)| *score > 0.0) {
+        let bigrams = clause.bigrams.iter().flat_map(|bigram| &bigrams[*bigram]);
+        for (slot, score) in terms.chain(bigrams).filter(|(_, score)| *score > 0.0) {
             if self.scratch[*slot as usize] == 0.0 {
                 slots.push(*slot);
             }

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::bigrams::{self, TermBigram};
 use crate::compounds;
 use crate::lexicon::SearchLexicon;
 use crate::ranking::{FIELDS, ToolField};
-use crate::term_pairs::{self, TermPair};
 use crate::tool_document::ToolDocument;
-use crate::words;
+use crate::words::{self, TextToken};
 
 /// Maximum length of all texts of a tool, in bytes; the rest is ignored.
 const MAX_TOOL_BYTES: usize = 64 << 10;
@@ -32,8 +32,8 @@ pub(crate) struct DocumentTerms {
     pub(crate) key: Arc<str>,
     /// Number of terms in each field.
     pub(crate) lengths: [u16; FIELDS],
-    /// The pairs of adjacent terms, except those in descriptions of parameters.
-    pub(crate) pairs: Arc<[TermPair]>,
+    /// The bigrams, except those in descriptions of parameters.
+    pub(crate) bigrams: Arc<[TermBigram]>,
 }
 
 /// The occurrences of a term in a tool.
@@ -45,31 +45,67 @@ pub(crate) struct TermOccurrence {
 
 impl ServerIndex {
     pub(crate) fn new(server: &str, tools: &[ToolDocument], lexicon: &SearchLexicon) -> Self {
-        let (mut terms, mut stems) = (HashMap::new(), HashMap::new());
-        let shelve = |(at, tool)| {
+        let mut terms = TermTable::default();
+        let read = |(at, tool)| {
             let reader = DocumentReader {
                 lexicon,
                 terms: &mut terms,
-                stems: &mut stems,
                 document: at,
                 lengths: [0; FIELDS],
                 remaining_bytes: MAX_TOOL_BYTES,
             };
             reader.tool(server, tool)
         };
-        let tools = tools.iter().enumerate().map(shelve).collect();
-        let terms = terms.into_iter().collect();
-        let words = stems.into_keys().map(Into::into).collect();
+        let tools = tools.iter().enumerate().map(read).collect();
+        let words = terms.by_word.into_keys().map(Into::into).collect();
+        let terms = terms.terms.into_iter().map(|entry| (entry.term, entry.occurrences)).collect();
         Self { tools, terms, words }
+    }
+}
+
+/// The terms of a server.
+#[derive(Default)]
+struct TermTable {
+    terms: Vec<TermEntry>,
+    /// The positions of the terms by words as they are written, so that each word is stemmed once.
+    by_word: HashMap<String, usize>,
+    by_term: HashMap<Arc<str>, usize>,
+}
+
+struct TermEntry {
+    term: Arc<str>,
+    hash: u32,
+    occurrences: Vec<TermOccurrence>,
+}
+
+impl TermTable {
+    /// Returns the position of the term of a word.
+    fn word(&mut self, word: &str, lexicon: &SearchLexicon) -> usize {
+        if let Some(at) = self.by_word.get(word) {
+            return *at;
+        }
+        let at = self.term(&lexicon.stem(word));
+        self.by_word.insert(word.to_owned(), at);
+        at
+    }
+
+    /// Returns the position of a term.
+    fn term(&mut self, term: &str) -> usize {
+        if let Some(at) = self.by_term.get(term) {
+            return *at;
+        }
+        let (at, term) = (self.terms.len(), Arc::<str>::from(term));
+        let hash = bigrams::term_hash(&term);
+        self.terms.push(TermEntry { term: Arc::clone(&term), hash, occurrences: Vec::new() });
+        self.by_term.insert(term, at);
+        at
     }
 }
 
 /// Reads the texts of a tool.
 struct DocumentReader<'s> {
     lexicon: &'s SearchLexicon,
-    terms: &'s mut HashMap<Arc<str>, Vec<TermOccurrence>>,
-    /// The stems of the words of this server.
-    stems: &'s mut HashMap<String, Arc<str>>,
+    terms: &'s mut TermTable,
     document: usize,
     lengths: [u16; FIELDS],
     /// Number of bytes that may still be read.
@@ -78,76 +114,61 @@ struct DocumentReader<'s> {
 
 impl DocumentReader<'_> {
     fn tool(mut self, server: &str, tool: &ToolDocument) -> DocumentTerms {
-        let mut pairs = self.text(ToolField::Server, server);
+        let mut bigrams = self.text(ToolField::Server, server);
         for name in [tool.name.as_str()].into_iter().chain(tool.title.as_deref()) {
-            pairs.extend(self.text(ToolField::Name, name));
+            bigrams.extend(self.text(ToolField::Name, name));
             if name.len() <= MAX_NAME_BYTES && words::count(name) > 1 {
                 self.compound(ToolField::Name, &words::joined(name));
             }
         }
-        pairs.extend(self.text(ToolField::Description, &compounds::split_words(tool, self.lexicon)));
-        pairs.extend(self.text(ToolField::Description, &tool.description));
+        bigrams.extend(self.text(ToolField::Description, &compounds::split_words(tool, self.lexicon)));
+        bigrams.extend(self.text(ToolField::Description, &tool.description));
         for (name, text) in &tool.parameters {
-            pairs.extend(self.text(ToolField::Parameter, name));
+            bigrams.extend(self.text(ToolField::Parameter, name));
             self.text(ToolField::ParameterText, text);
         }
         DocumentTerms {
             key: tool.key.as_str().into(),
             lengths: self.lengths,
-            pairs: term_pairs::merge(pairs),
+            bigrams: bigrams::merge(bigrams),
         }
     }
 
-    /// Reads a text and returns its pairs of adjacent terms.
-    fn text(&mut self, field: ToolField, text: &str) -> Vec<TermPair> {
-        let mut pairs = Vec::new();
-        let mut before: Arc<str> = Arc::default();
+    /// Reads a text and returns its bigrams.
+    fn text(&mut self, field: ToolField, text: &str) -> Vec<TermBigram> {
+        let mut bigrams = Vec::new();
+        let mut before = None;
         let text = words::truncate(text, self.remaining_bytes);
         self.remaining_bytes -= text.len();
-        words::each_word(text, |word| {
-            if self.lexicon.is_stop(word) {
-                return;
-            }
-            let term = self.stem(word);
-            self.term(field, &term);
-            if field != ToolField::ParameterText {
-                if !before.is_empty() {
-                    pairs.push(TermPair::new(&before, &term, field));
+        words::each_token(text, |token| match token {
+            TextToken::Word(word) if self.lexicon.is_stop(word) => {}
+            TextToken::Word(word) => {
+                let at = self.terms.word(word, self.lexicon);
+                self.lengths[field as usize] = self.lengths[field as usize].saturating_add(1);
+                let count = &mut self.counts(at)[field as usize];
+                *count = count.saturating_add(1);
+                if field != ToolField::ParameterText {
+                    let hash = self.terms.terms[at].hash;
+                    if let Some(before) = before.replace(hash) {
+                        bigrams.push(TermBigram::new(before, hash, field));
+                    }
                 }
-                before = term;
             }
+            TextToken::Compound(compound) => self.compound(field, &words::joined(compound)),
         });
-        words::each_compound(text, |compound| self.compound(field, compound));
-        pairs
+        bigrams
     }
 
     /// Adds words that are written as one, beside the words themselves: they are no part of the length of the field.
     fn compound(&mut self, field: ToolField, joined: &str) {
-        let term: Arc<str> = compounds::term(&self.lexicon.stem(joined)).into();
-        let counts = self.counts(&term);
-        counts[field as usize] = counts[field as usize].max(1);
-    }
-
-    /// The stem of a word, which is computed once for each server.
-    fn stem(&mut self, word: &str) -> Arc<str> {
-        if let Some(stem) = self.stems.get(word) {
-            return Arc::clone(stem);
-        }
-        let stem: Arc<str> = self.lexicon.stem(word).as_ref().into();
-        self.stems.insert(word.to_owned(), Arc::clone(&stem));
-        stem
-    }
-
-    fn term(&mut self, field: ToolField, term: &Arc<str>) {
-        let field = field as usize;
-        self.lengths[field] = self.lengths[field].saturating_add(1);
-        let counts = self.counts(term);
-        counts[field] = counts[field].saturating_add(1);
+        let at = self.terms.term(&compounds::term(&self.lexicon.stem(joined)));
+        let count = &mut self.counts(at)[field as usize];
+        *count = (*count).max(1);
     }
 
     /// Returns the occurrences of a term in this tool.
-    fn counts(&mut self, term: &Arc<str>) -> &mut FieldCounts {
-        let occurrences = self.terms.entry(Arc::clone(term)).or_default();
+    fn counts(&mut self, term: usize) -> &mut FieldCounts {
+        let occurrences = &mut self.terms.terms[term].occurrences;
         if occurrences.last().is_none_or(|last| last.document != self.document) {
             occurrences.push(TermOccurrence { document: self.document, counts: [0; FIELDS] });
         }

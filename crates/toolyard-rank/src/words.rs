@@ -1,55 +1,71 @@
 //! Words of texts and of identifiers.
 
+use toolyard_core::identifier_words::starts_word;
+
 /// Maximum length of a word in bytes. Longer words are cut, because they are never searched for and use memory.
 const MAX_WORD_BYTES: usize = 64;
 
+/// A token of a text.
+pub(crate) enum TextToken<'t> {
+    /// A word in lower case.
+    Word(&'t str),
+    /// An identifier that consists of several words, such as `getUserByID`, as it is written.
+    Compound(&'t str),
+}
+
 /// Passes each word of a text in lower case to `take`. `getUserByID`, `get_user_by_id` and `get user by id` have the
-/// same words. Text in a script without spaces is passed as pairs of adjacent letters.
+/// same words. Text in a script without spaces is passed as bigrams of letters.
 pub(crate) fn each_word(text: &str, mut take: impl FnMut(&str)) {
+    each_token(text, |token| match token {
+        TextToken::Word(word) => take(word),
+        TextToken::Compound(_) => {}
+    });
+}
+
+/// Passes the words of a text to `take` as [`each_word`] does, and its compounds, except those that are cut as words.
+pub(crate) fn each_token(text: &str, mut take: impl FnMut(TextToken<'_>)) {
     let mut word = String::new();
-    let mut letters = LetterPairs::default();
-    let mut chars = text.chars().peekable();
+    let mut letters = CharacterBigrams::default();
+    let mut chars = text.char_indices().peekable();
     let mut before = None;
-    while let Some(char) = chars.next() {
-        if is_ideograph(char) {
+    // The start of the identifier, and whether it has several words.
+    let (mut start, mut is_compound) = (0, false);
+    while let Some((at, char)) = chars.next() {
+        let is_ideograph = !char.is_ascii() && is_ideograph(char);
+        if is_ideograph || !char.is_alphanumeric() {
             flush(&mut word, &mut take);
-            letters.push(char, &mut take);
-            before = None;
+            if is_compound && at - start <= MAX_WORD_BYTES {
+                take(TextToken::Compound(&text[start..at]));
+            }
+            (before, is_compound) = (None, false);
+            if is_ideograph {
+                letters.push(char, &mut take);
+            } else {
+                letters.end(&mut take);
+            }
             continue;
         }
         letters.end(&mut take);
-        if !char.is_alphanumeric() {
+        if before.is_none() {
+            start = at;
+        } else if starts_word(before, char, chars.peek().map(|(_, next)| *next)) {
             flush(&mut word, &mut take);
-            before = None;
-            continue;
-        }
-        if starts_word(before, char, chars.peek().copied()) {
-            flush(&mut word, &mut take);
+            is_compound = true;
         }
         if word.len() < MAX_WORD_BYTES {
-            word.extend(char.to_lowercase().filter(|lowered| lowered.is_alphanumeric()));
+            if char.is_ascii() {
+                word.push(char.to_ascii_lowercase());
+            } else {
+                word.extend(char.to_lowercase().filter(|lowered| lowered.is_alphanumeric()));
+            }
         }
         before = Some(char);
     }
     flush(&mut word, &mut take);
-    letters.end(&mut take);
-}
-
-/// Passes each identifier of a text that consists of several words, in one piece and in lower case: `getuserbyid` for
-/// `getUserByID`, `youtube` for `YouTube`. Those that are cut as words are left out.
-pub(crate) fn each_compound(text: &str, mut take: impl FnMut(&str)) {
-    for run in text.split(|char: char| !char.is_alphanumeric() || is_ideograph(char)) {
-        let mut before = None;
-        let mut chars = run.chars().peekable();
-        let mut is_compound = false;
-        while let Some(char) = chars.next() {
-            is_compound |= starts_word(before, char, chars.peek().copied());
-            before = Some(char);
-        }
-        if is_compound && run.len() <= MAX_WORD_BYTES {
-            take(&joined(run));
-        }
+    if is_compound && text.len() - start <= MAX_WORD_BYTES {
+        take(TextToken::Compound(&text[start..]));
     }
+    letters.end(&mut take);
 }
 
 /// Returns the number of words of a text.
@@ -64,9 +80,9 @@ pub(crate) fn joined(text: &str) -> String {
     text.chars().flat_map(char::to_lowercase).filter(|char| char.is_alphanumeric()).collect()
 }
 
-fn flush(word: &mut String, take: &mut impl FnMut(&str)) {
+fn flush(word: &mut String, take: &mut impl FnMut(TextToken<'_>)) {
     if !word.is_empty() {
-        take(word);
+        take(TextToken::Word(word));
         word.clear();
     }
 }
@@ -74,35 +90,29 @@ fn flush(word: &mut String, take: &mut impl FnMut(&str)) {
 /// A run of letters of a script without spaces. A single letter has many meanings and occurs in many words, two
 /// adjacent letters are mostly a word or a part of one.
 #[derive(Default)]
-struct LetterPairs {
+struct CharacterBigrams {
     last: Option<char>,
-    has_pair: bool,
+    has_bigram: bool,
 }
 
-impl LetterPairs {
-    fn push(&mut self, letter: char, take: &mut impl FnMut(&str)) {
+impl CharacterBigrams {
+    fn push(&mut self, letter: char, take: &mut impl FnMut(TextToken<'_>)) {
         if let Some(last) = self.last.replace(letter) {
-            take(&String::from_iter([last, letter]));
-            self.has_pair = true;
+            take(TextToken::Word(&String::from_iter([last, letter])));
+            self.has_bigram = true;
         }
     }
 
     /// Ends the run. Only a letter that stands alone is a word.
-    fn end(&mut self, take: &mut impl FnMut(&str)) {
-        let Self { last, has_pair } = std::mem::take(self);
-        if let (Some(letter), false) = (last, has_pair) {
-            take(letter.encode_utf8(&mut [0; 4]));
+    fn end(&mut self, take: &mut impl FnMut(TextToken<'_>)) {
+        if self.last.is_none() {
+            return;
+        }
+        let Self { last, has_bigram } = std::mem::take(self);
+        if let (Some(letter), false) = (last, has_bigram) {
+            take(TextToken::Word(letter.encode_utf8(&mut [0; 4])));
         }
     }
-}
-
-/// True if a word starts within an identifier: `get|User`, `HTTP|Server`.
-fn starts_word(before: Option<char>, char: char, after: Option<char>) -> bool {
-    let Some(before) = before else { return false };
-    char.is_uppercase()
-        && (before.is_lowercase()
-            || before.is_numeric()
-            || (before.is_uppercase() && after.is_some_and(char::is_lowercase)))
 }
 
 /// True for letters of scripts that do not separate words with spaces, and of Korean, whose words have endings.
@@ -141,6 +151,13 @@ mod tests {
         check("_-_", "");
     }
 
+    fn each_compound(text: &str, mut take: impl FnMut(&str)) {
+        each_token(text, |token| match token {
+            TextToken::Compound(compound) => take(compound),
+            TextToken::Word(_) => {}
+        });
+    }
+
     #[test]
     fn identifiers_of_several_words_are_compounds() {
         for (text, expected) in [
@@ -151,7 +168,7 @@ mod tests {
             ("", ""),
         ] {
             let mut compounds = Vec::new();
-            each_compound(text, |compound| compounds.push(compound.to_owned()));
+            each_compound(text, |compound| compounds.push(joined(compound)));
             assert_eq!(compounds.join(" "), expected, "{text}");
         }
         each_compound(&"Ab".repeat(10_000), |compound| panic!("{} bytes", compound.len()));

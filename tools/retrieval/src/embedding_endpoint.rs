@@ -13,12 +13,12 @@ use tokio::time::timeout;
 use toolyard_net::body;
 use toolyard_net::client::HttpClient;
 use toolyard_rank::{
-    EmbeddingVector, FUSED_RANKS, ToolIndex, VectorIndex, embedded_query, embedded_text, fuse,
+    EmbeddingVector, FUSED_RANKS, SearchLexicon, VectorIndex, embedded_query, embedded_text, fuse,
     parse_embeddings, response_limit,
 };
 
 use super::figures::{MAX_RANK, SetFigures};
-use super::rankers::to_ranked_tool;
+use super::rankers::{self, to_ranked_tool};
 use super::sets::RetrievalSet;
 
 /// Variables with the base URL, without `/embeddings`, the id of the model, and the key.
@@ -39,10 +39,22 @@ pub(super) struct EmbeddingEndpoint {
     key: Option<String>,
 }
 
-/// The figures of a set with the vectors alone, and fused with our ranking.
+/// Maximum number of tools and of queries of a set that get vectors: an endpoint on a processor needs a second for a few
+/// of them.
+pub(super) const MAX_TOOLS: usize = 1000;
+pub(super) const MAX_QUERIES: usize = 200;
+
+/// Weights of the ranking by vectors that are compared.
+pub(super) const WEIGHTS: [f64; 6] = [0.125, 0.25, 0.5, 1.0, 2.0, 4.0];
+
+/// The figures of a sample of a set with words alone, with vectors alone, and with both.
 pub(super) struct HybridFigures {
+    pub(super) name: String,
+    pub(super) tools: usize,
+    pub(super) words: SetFigures,
     pub(super) vectors: SetFigures,
-    pub(super) hybrid: SetFigures,
+    /// Both fused, by the weights of the vectors.
+    pub(super) fused: [SetFigures; WEIGHTS.len()],
 }
 
 impl EmbeddingEndpoint {
@@ -58,8 +70,14 @@ impl EmbeddingEndpoint {
         Ok(Some(Self { client, runtime, url, model, key: variable(KEY_VARIABLE) }))
     }
 
-    /// Measures the ranking by vectors, and its fusion with that of the index.
-    pub(super) fn measure(&self, set: &RetrievalSet, index: &ToolIndex) -> anyhow::Result<HybridFigures> {
+    /// Measures the ranking by words, that by vectors and their fusion, on a sample of a set.
+    pub(super) fn measure(
+        &self,
+        set: &RetrievalSet,
+        lexicon: &Arc<SearchLexicon>,
+    ) -> anyhow::Result<HybridFigures> {
+        let set = set.sample(MAX_TOOLS, MAX_QUERIES);
+        let index = rankers::index(&set, lexicon);
         let texts: Vec<String> = set
             .tools
             .iter()
@@ -73,16 +91,22 @@ impl EmbeddingEndpoint {
             set.queries.iter().map(|query| query.text.as_str()).zip(self.vectors(&queries)?).collect();
         let nearest = |query: &str| -> Vec<Arc<str>> {
             let hits = by_query.get(query).map(|vector| vectors.nearest(vector)).unwrap_or_default();
-            hits.into_iter().take(FUSED_RANKS).map(|hit| hit.key).collect()
+            hits.into_iter().take(FUSED_RANKS).collect()
         };
         let strings = |keys: &[Arc<str>]| keys.iter().take(MAX_RANK).map(|key| key.to_string()).collect();
-        Ok(HybridFigures {
-            vectors: SetFigures::measure(set, |query| strings(&nearest(query))),
-            hybrid: SetFigures::measure(set, |query| {
+        let fused = |weight| {
+            SetFigures::measure(&set, |query| {
                 let hits = index.search(query, FUSED_RANKS);
                 let words: Vec<Arc<str>> = hits.into_iter().map(|hit| hit.key).collect();
-                strings(&fuse(&[&words, &nearest(query)], MAX_RANK))
-            }),
+                strings(&fuse(&words, &nearest(query), weight, MAX_RANK))
+            })
+        };
+        Ok(HybridFigures {
+            name: set.name.clone(),
+            tools: set.tools.len(),
+            words: rankers::ours(&set, &index),
+            vectors: SetFigures::measure(&set, |query| strings(&nearest(query))),
+            fused: WEIGHTS.map(fused),
         })
     }
 
@@ -90,7 +114,7 @@ impl EmbeddingEndpoint {
     fn vectors(&self, texts: &[String]) -> anyhow::Result<Vec<EmbeddingVector>> {
         let mut vectors = Vec::with_capacity(texts.len());
         for batch in texts.chunks(BATCH) {
-            let answer = self.runtime.block_on(timeout(TIME, self.ask(batch)));
+            let answer = self.runtime.block_on(async { timeout(TIME, self.ask(batch)).await });
             vectors.extend(answer.context("the embedding endpoint is too slow")??);
         }
         Ok(vectors)

@@ -49,6 +49,9 @@ struct RetrievalArgs {
     /// Show the value of each step of the ranking, and the results of steps and weights chosen on other sets
     #[arg(long)]
     ablate: bool,
+    /// Measure the time only
+    #[arg(long)]
+    time: bool,
     /// Compare the ranking with this weight (`name=value`), or without any step (`plain`), with tuned BM25
     #[arg(long, value_name = "WEIGHT")]
     set: Vec<String>,
@@ -77,6 +80,10 @@ fn execute() -> anyhow::Result<()> {
 fn measure(args: &RetrievalArgs, corpora: &Path) -> anyhow::Result<()> {
     let sets = sets::read_sets(&corpora.join("retrieval"))?;
     let lexicon = Arc::new(SearchLexicon::english());
+    if args.time {
+        println!("{}", report::timing(&RetrievalTiming::measure(corpora, &sets, &lexicon)?));
+        return Ok(());
+    }
     if !args.set.is_empty() {
         let ranking = choice::changed(&args.set)?;
         println!("{}", report::variants(&sets, &compare_variants(&sets, &lexicon, &ranking)));
@@ -93,11 +100,7 @@ fn measure(args: &RetrievalArgs, corpora: &Path) -> anyhow::Result<()> {
     let recorded_figures = RankerComparison::measure(&recorded, &rankers::index(&recorded, &lexicon));
     let hybrid = match EmbeddingEndpoint::configured()? {
         Some(endpoint) => {
-            let all_sets = indexed.iter().map(|(set, index)| (*set, index.clone()));
-            let recorded = [(&recorded, rankers::index(&recorded, &lexicon))];
-            let measured = all_sets.chain(recorded).map(|(set, index)| {
-                Ok((set.name.clone(), rankers::ours(set, &index), endpoint.measure(set, &index)?))
-            });
+            let measured = sets.iter().chain([&recorded]).map(|set| endpoint.measure(set, &lexicon));
             Some((endpoint.model.clone(), measured.collect::<anyhow::Result<Vec<_>>>()?))
         }
         None => None,

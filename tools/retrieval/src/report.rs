@@ -3,10 +3,10 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use toolyard_rank::{RankingWeights, ToolIndex};
+use toolyard_rank::{RankingWeights, ToolIndex, VECTOR_WEIGHT};
 
 use super::choice::{self, HeldOutFigures};
-use super::embedding_endpoint::HybridFigures;
+use super::embedding_endpoint::{HybridFigures, MAX_QUERIES, MAX_TOOLS, WEIGHTS};
 use super::figures::{self, RankingFigures, SetFigures};
 use super::goals;
 use super::rankers::RankerComparison;
@@ -75,7 +75,7 @@ fn format_figures(figures: &RankingFigures) -> String {
 /// The share of the queries, all in English, whose result advises to use English.
 pub(super) fn doubtful(indexed: &[(&RetrievalSet, ToolIndex)]) -> String {
     let count = |(set, index): &(&RetrievalSet, ToolIndex)| {
-        set.queries.iter().filter(|query| index.is_mostly_unknown(&query.text)).count()
+        set.queries.iter().filter(|query| index.may_be_foreign(&query.text)).count()
     };
     let (doubtful, queries): (usize, usize) =
         (indexed.iter().map(count).sum(), indexed.iter().map(|(set, _)| set.queries.len()).sum());
@@ -85,16 +85,36 @@ pub(super) fn doubtful(indexed: &[(&RetrievalSet, ToolIndex)]) -> String {
     )
 }
 
-/// The ranking with embeddings, on each set and in the mean.
-pub(super) fn hybrid(model: &str, all: &[(String, SetFigures, HybridFigures)]) -> String {
+/// The ranking with embeddings. The last set, whose queries are used for no choice, is not part of the mean.
+pub(super) fn hybrid(model: &str, all: &[HybridFigures]) -> String {
     let mut page = format!(
-        "\n## With embeddings\n\nOurs, the ranking by the vectors of `{model}`, and both fused by rank:\n\n\
-        | set | ours | vectors | hybrid | gain over ours |\n| --- | --- | --- | --- | --- |\n"
+        "\n## With embeddings\n\nnDCG@10 of ours, of the ranking by the vectors of `{model}`, and of both fused by rank, by the weight of the vectors; the built-in \
+        weight is {VECTOR_WEIGHT}. Of larger sets only {MAX_QUERIES} queries and {MAX_TOOLS} tools are measured, among them all that the queries need. In the last \
+        column, the weight is that with the best mean on the other sets, without the recorded servers.\n\n"
     );
-    for (name, ours, HybridFigures { vectors, hybrid }) in all {
-        let cells = [ours, vectors, hybrid].map(|figures| format_figures(&figures.all)).join(" | ");
-        let gain = hybrid.all.ndcg_at_10 - ours.all.ndcg_at_10;
-        let _infallible = writeln!(page, "| {name} | {cells} | {gain:+.2} |");
+    let weights = WEIGHTS.map(|weight| format!("fused, {weight}"));
+    let _infallible = writeln!(page, "| set | tools | ours | vectors | {} | chosen |", weights.join(" | "));
+    page += &format!("{}|\n", "| --- ".repeat(WEIGHTS.len() + 5));
+    let shared = &all[..all.len().saturating_sub(1)];
+    let mut rows: Vec<Vec<f64>> = Vec::new();
+    for figures in all {
+        let others = || shared.iter().filter(|other| other.name != figures.name);
+        let mean = |weight: &usize| others().map(|other| other.fused[*weight].all.ndcg_at_10).sum::<f64>();
+        let best = (0..WEIGHTS.len()).max_by(|one, other| mean(one).total_cmp(&mean(other)));
+        let chosen = &figures.fused[best.unwrap_or_default()];
+        let columns = [&figures.words, &figures.vectors].into_iter().chain(&figures.fused).chain([chosen]);
+        rows.push(columns.map(|figures| figures.all.ndcg_at_10).collect());
+    }
+    let columns = 0..WEIGHTS.len() + 3;
+    let mean = columns.map(|column| figures::mean(rows[..shared.len()].iter().map(|row| row[column])));
+    let mean: Vec<f64> = mean.collect();
+    let names = all.iter().map(|figures| (figures.name.as_str(), figures.tools.to_string()));
+    let named = names.zip(&rows).map(|((name, tools), row)| (name, tools, row));
+    let mut lines: Vec<_> = named.collect();
+    lines.insert(shared.len(), ("**mean**", String::new(), &mean));
+    for (name, tools, row) in lines {
+        let cells: Vec<String> = row.iter().map(|value| format!("{value:.2}")).collect();
+        let _infallible = writeln!(page, "| {name} | {tools} | {} |", cells.join(" | "));
     }
     page
 }

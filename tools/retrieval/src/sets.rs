@@ -1,5 +1,6 @@
 //! The sets: tools, queries, and the relevant tools of each query.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::process::Command;
 
@@ -15,6 +16,26 @@ pub(super) struct RetrievalSet {
     pub(super) name: String,
     pub(super) tools: Vec<CatalogTool>,
     pub(super) queries: Vec<RetrievalQuery>,
+}
+
+impl RetrievalSet {
+    /// Returns some of the queries, evenly spaced, with the tools that they need and others, evenly spaced too.
+    pub(super) fn sample(&self, max_tools: usize, max_queries: usize) -> Self {
+        let queries: Vec<_> = spaced(&self.queries, max_queries).cloned().collect();
+        let relevant: HashSet<&str> =
+            queries.iter().flat_map(|query| &query.relevant).flatten().map(String::as_str).collect();
+        let (needed, others): (Vec<_>, Vec<_>) =
+            self.tools.iter().partition(|tool| relevant.contains(&*tool.id));
+        let others = spaced(&others, max_tools.saturating_sub(needed.len())).copied();
+        let tools = needed.iter().copied().chain(others).cloned().collect();
+        Self { name: self.name.clone(), tools, queries }
+    }
+}
+
+/// At most `most` elements, evenly spaced.
+fn spaced<T>(all: &[T], most: usize) -> impl Iterator<Item = &T> {
+    let count = most.min(all.len());
+    (0..count).map(move |at| &all[at * all.len() / count])
 }
 
 /// A tool of a set, or of a server.

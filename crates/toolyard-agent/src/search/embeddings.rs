@@ -17,7 +17,7 @@ use tokio::sync::{Notify, Semaphore, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 use toolyard_core::{Registry, RegistryEntry};
 use toolyard_manifest::EmbeddingSettings;
-use toolyard_rank::{EmbeddingVector, FUSED_RANKS, VectorIndex, embedded_query, fuse};
+use toolyard_rank::{EmbeddingVector, FUSED_RANKS, VECTOR_WEIGHT, VectorIndex, embedded_query, fuse};
 
 use self::cache::VectorCache;
 use self::endpoint_health::EndpointHealth;
@@ -107,11 +107,11 @@ impl ToolEmbeddings {
             return by_words;
         };
         let vectors = self.vectors.borrow().clone();
-        let nearest = vectors.nearest(&vector).into_iter().filter_map(|hit| view.tool(&hit.key).ok());
+        let nearest = vectors.nearest(&vector).into_iter().filter_map(|key| view.tool(&key).ok());
         let nearest = nearest.filter(|entry| finder.finds(entry)).take(FUSED_RANKS);
         let names: Vec<Arc<str>> = by_words.iter().map(|entry| entry.name.clone()).collect();
         let nearest: Vec<Arc<str>> = nearest.map(|entry| entry.name.clone()).collect();
-        let fused = fuse(&[&names, &nearest], limit);
+        let fused = fuse(&names, &nearest, VECTOR_WEIGHT, limit);
         fused.iter().filter_map(|name| view.tool(name).ok().cloned()).collect()
     }
 

@@ -27,6 +27,9 @@ const MAX_SUMMARY_LENGTH: usize = 300;
 /// removed first: with them, 13 % of these messages have a hint among the 70, and 42 % among 450.
 const LEAST: f64 = 1.5;
 
+/// Minimum number of different words that the message and a service have in common, unless one is in the service's name.
+const FEWEST_COMMON_WORDS: usize = 2;
+
 /// The same for a service whose name has a word of the message, if the message has at most so many words without stop
 /// words, and the word at least so many letters: "what is the weather in Paris" needs no second word. Measured with 40
 /// other messages that need no service: none of them has a hint among the 70, as without this rule, and 17.9 % instead
@@ -54,9 +57,13 @@ impl ServiceIndex {
         let (read, message) = (self.read(view), english().content_words(message));
         let of_word = of_one_word(read.len());
         let mut fit = read.ranked(&message);
-        let strong = strong_words(&message);
+        let words: Vec<&str> = message.split(' ').filter(|word| word.len() >= SHORTEST_STRONG_WORD).collect();
+        let is_short = message.split(' ').count() <= MAX_STRONG_WORDS;
         fit.retain(|(service, score)| {
-            *score >= LEAST * of_word || (*score >= LEAST_STRONG * of_word && is_named(service, &strong))
+            let is_named = is_named(service, &words);
+            // A server that repeats a single common word, such as `example`, is not about it.
+            let is_clear = is_named || read.count_words(service, &message) >= FEWEST_COMMON_WORDS;
+            *score >= LEAST * of_word && is_clear || *score >= LEAST_STRONG * of_word && is_named && is_short
         });
         let services = self.top_services(view, &message, &fit, MAX_RESULTS).await;
         if services.is_empty() {
@@ -65,15 +72,6 @@ impl ServiceIndex {
         let may_search = view.tool(SERVICES).is_ok();
         Some(ServiceHint { text: hint_text(&services, may_search), services })
     }
-}
-
-/// Returns the words of a message that are enough for a hint if they name a service: those of a short message.
-fn strong_words(content_words: &str) -> Vec<&str> {
-    let words: Vec<_> = content_words.split(' ').collect();
-    if words.len() > MAX_STRONG_WORDS {
-        return Vec::new();
-    }
-    words.into_iter().filter(|word| word.len() >= SHORTEST_STRONG_WORD).collect()
 }
 
 /// Returns `true` if one of these words is a word of the name of a service.

@@ -14,7 +14,8 @@ const DEEPEST: usize = 3;
 #[derive(Debug, Clone)]
 pub(super) struct IndexedTool {
     name: Arc<str>,
-    own: Arc<str>,
+    /// The server's own name, if the published one is that with the server's name in front.
+    own: Option<Arc<str>>,
     tool: Arc<Tool>,
 }
 
@@ -39,7 +40,10 @@ pub(super) fn by_handler(registry: &Registry, own: &str) -> BTreeMap<Arc<str>, V
 impl IndexedTool {
     fn of(entry: &RegistryEntry) -> Option<Self> {
         let tool = entry.tool.clone()?;
-        Some(Self { name: entry.name.clone(), own: entry.own.clone(), tool })
+        let unprefixed =
+            entry.name.strip_prefix(&*entry.handler.name).and_then(|rest| rest.strip_prefix('_'));
+        let own = (unprefixed == Some(&*entry.own)).then(|| entry.own.clone());
+        Some(Self { name: entry.name.clone(), own, tool })
     }
 
     /// Returns the published name.
@@ -55,7 +59,7 @@ impl IndexedTool {
         read_parameters(&definition["inputSchema"], 0, &mut parameters);
         // The server is indexed separately, so a prefix would count twice. A name that an operator chose is indexed
         // unchanged.
-        let name = if self.name.ends_with(&*self.own) { &self.own } else { &self.name };
+        let name = self.own.as_ref().unwrap_or(&self.name);
         toolyard_rank::ToolDocument {
             key: self.name.to_string(),
             name: name.to_string(),

@@ -1,10 +1,11 @@
 //! The result of `search_tools`.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::Value;
-use toolyard_core::RegistryEntry;
+use toolyard_core::{Json, RegistryEntry};
 
 /// Maximum length of a description in characters: of a tool with its schema, and of one without. Longer ones are cut.
 const MAX_DESCRIPTION_LENGTH: usize = 500;
@@ -26,7 +27,7 @@ const NOTHING: &str = "No tool matches. Describe it in English, in other words: 
                        done to it.";
 
 const DOUBTFUL: &str =
-    "Most words of the query are in no tool. If no tool fits, describe it in English, in other words.";
+    "The query may not be in English. If no tool fits, describe it in English, in other words.";
 
 const SHORTENED: &str =
     "To see the inputSchema of a tool that has only parameters (`?`: optional), search for its name.";
@@ -64,19 +65,18 @@ impl ToolSearchReply {
         let (mut bytes, mut note) = (0, entries.is_empty().then_some(NOTHING));
         let mut tools: Vec<ToolSearchHit> = Vec::with_capacity(entries.len());
         for (entry, later) in entries.iter().zip((0..entries.len()).rev()) {
-            let whole = ToolSearchHit::whole(entry);
-            let length = whole.length(entry);
+            let length = ToolSearchHit::whole_length(entry);
             let fits = match limit <= FEW_TOOLS {
                 true => bytes + length <= MAX_SCHEMA_BYTES,
                 false => bytes + length + later * BRIEF_BYTES <= MAX_BYTES,
             };
             if fits || tools.is_empty() {
                 bytes += length;
-                tools.push(whole);
+                tools.push(ToolSearchHit::whole(entry));
             } else {
                 note = Some(SHORTENED);
                 bytes += BRIEF_BYTES;
-                tools.push(whole.shortened());
+                tools.push(ToolSearchHit::brief(entry));
             }
         }
         if is_doubtful && !tools.is_empty() {
@@ -87,42 +87,50 @@ impl ToolSearchReply {
 }
 
 impl ToolSearchHit {
-    fn whole(entry: &RegistryEntry) -> Self {
-        let definition = entry.tool.as_ref().map(|tool| &tool.definition);
-        let description = definition.and_then(|definition| definition.get_str("description"));
-        let schema = definition.and_then(|definition| definition.get("inputSchema"));
-        Self {
-            name: entry.name.clone(),
-            server: entry.handler.name.clone(),
-            description: description.map(|text| shortened(&text, MAX_DESCRIPTION_LENGTH)),
-            input_schema: schema.map(|schema| schema.to_value()),
-            parameters: None,
-        }
+    fn new(entry: &RegistryEntry) -> Self {
+        let (name, server) = (entry.name.clone(), entry.handler.name.clone());
+        Self { name, server, description: None, input_schema: None, parameters: None }
     }
 
-    /// Returns the approximate length in bytes.
-    fn length(&self, entry: &RegistryEntry) -> usize {
-        let schema = entry.tool.as_ref().and_then(|tool| tool.definition.get("inputSchema"));
-        let description = self.description.as_deref().map_or(0, str::len);
-        description + schema.map_or(0, |schema| schema.as_bytes().len()) + self.name.len() + self.server.len()
+    fn whole(entry: &RegistryEntry) -> Self {
+        let description = description(entry).map(|text| shortened(&text, MAX_DESCRIPTION_LENGTH));
+        Self { description, input_schema: schema(entry).map(Json::to_value), ..Self::new(entry) }
     }
 
     /// Leaves out the schema, and all but the beginning of the description.
-    fn shortened(self) -> Self {
-        let parameters = self.input_schema.as_ref().and_then(parameters);
-        let description = self.description.map(|text| brief(&text));
-        Self { description, parameters, input_schema: None, ..self }
+    fn brief(entry: &RegistryEntry) -> Self {
+        let description = description(entry).map(|text| brief(&text));
+        Self { description, parameters: schema(entry).and_then(parameters), ..Self::new(entry) }
+    }
+
+    /// Returns the approximate length in bytes of a tool with its schema.
+    fn whole_length(entry: &RegistryEntry) -> usize {
+        let description = description(entry).map_or(0, |text| shortened(&text, MAX_DESCRIPTION_LENGTH).len());
+        let schema = schema(entry).map_or(0, |schema| schema.as_bytes().len());
+        description + schema + entry.name.len() + entry.handler.name.len()
     }
 }
 
+fn description(entry: &RegistryEntry) -> Option<Cow<'_, str>> {
+    entry.tool.as_ref()?.definition.get_str("description")
+}
+
+fn schema(entry: &RegistryEntry) -> Option<&Json> {
+    entry.tool.as_ref()?.definition.get("inputSchema")
+}
+
 /// Returns the names of the parameters, of which the optional ones end with `?`; `None` if there are none.
-fn parameters(schema: &Value) -> Option<String> {
-    let required = schema["required"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let name = |name: &String| {
-        let is_required = required.iter().any(|required| required == name.as_str());
-        if is_required { name.clone() } else { format!("{name}?") }
+fn parameters(schema: &Json) -> Option<String> {
+    let schema = schema.to_object().ok()?;
+    let required =
+        schema.get("required").and_then(|names| serde_json::from_str::<Vec<String>>(names.as_text()).ok());
+    let required = required.unwrap_or_default();
+    let properties = schema.get("properties")?.to_object().ok()?;
+    let name = |name: &str| {
+        let is_required = required.iter().any(|required| required == name);
+        if is_required { name.to_owned() } else { format!("{name}?") }
     };
-    let mut names: Vec<_> = schema["properties"].as_object()?.keys().map(name).collect();
+    let mut names: Vec<_> = properties.iter().map(|(member, _)| name(&member)).collect();
     names.sort_by_key(|name| name.ends_with('?'));
     (!names.is_empty()).then(|| shortened(&names.join(", "), MAX_PARAMETERS_LENGTH))
 }

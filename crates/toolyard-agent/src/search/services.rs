@@ -5,18 +5,21 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use serde::Serialize;
 use toolyard_core::Registry;
+use toolyard_core::identifier_words::is_compound;
 use toolyard_core::registry::{EntryKind, HandlerEntry};
 use toolyard_manifest::ServiceRanker;
 use toolyard_rank::{Bm25Ranker, Bm25Texts, IndexChange, RankingWeights, ToolDocument, ToolIndex};
 
 use super::english;
-use super::tool_finder::ToolFinder;
+use super::tool_finder::{FinderHit, ToolFinder};
 use crate::summary::SummarySource;
 
 /// Maximum number of results.
 const MAX_RESULTS: usize = 5;
 /// Maximum number of tools or skills that a result names.
 const MAX_NAMED: usize = 3;
+/// Minimum score of a named tool, relative to that of the tool of the service that fits best.
+const MIN_FIT: f32 = 1.0 / 3.0;
 /// Maximum length of a query in characters and in words.
 const MAX_QUERY_LENGTH: usize = 4096;
 const MAX_WORDS: usize = 64;
@@ -25,9 +28,7 @@ const MAX_READ: usize = 8;
 
 /// Returns the words of a name that the ranker of services would read as one: `searchProducts` is one word to it.
 fn compound_words(name: &str) -> Option<String> {
-    let has_hump = |(one, other): (char, char)| one.is_lowercase() && other.is_uppercase();
-    let is_compound = name.chars().zip(name.chars().skip(1)).any(has_hump);
-    is_compound.then(|| english().content_words(name))
+    is_compound(name).then(|| english().content_words(name))
 }
 
 /// Kind of a service, which determines how it is called.
@@ -102,29 +103,24 @@ pub struct FoundService {
     pub summary: String,
     /// Relevance relative to that of the best result, rounded to two decimals.
     pub relevance_score: f64,
-    /// Skills of an agent, those that fit first.
+    /// First skills of an agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_skills: Option<Vec<Arc<str>>>,
-    /// Tools of a server, those that fit first.
+    /// Tools of a server that fit, the best first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_tools: Option<Vec<Arc<str>>>,
 }
 
 impl FoundService {
-    /// `fitting` are the abilities that fit the query, the best first.
-    fn new(service: &KnownService, relevance_score: f64, mut fitting: Vec<Arc<str>>) -> Self {
-        let KnownService { kind, name, summary, abilities, .. } = service.clone();
-        for ability in abilities {
-            if fitting.len() < MAX_NAMED && !fitting.contains(&ability) {
-                fitting.push(ability);
-            }
-        }
-        let abilities = fitting;
+    /// `tools` are the tools that fit the query, the best first.
+    fn new(service: &KnownService, relevance_score: f64, tools: Vec<Arc<str>>) -> Self {
+        let KnownService { kind, name, summary, abilities, .. } = service;
         let (top_skills, top_tools) = match kind {
-            ServiceKind::A2a => (Some(abilities), None),
-            ServiceKind::Mcp => (None, Some(abilities)),
+            ServiceKind::A2a => (Some(abilities.iter().take(MAX_NAMED).cloned().collect()), None),
+            ServiceKind::Mcp => (None, Some(tools)),
         };
-        Self { id: name, r#type: kind, summary, relevance_score, top_skills, top_tools }
+        let (id, summary) = (name.clone(), summary.clone());
+        Self { id, r#type: *kind, summary, relevance_score, top_skills, top_tools }
     }
 
     /// Returns its first tools or skills, and a word for them.
@@ -157,6 +153,12 @@ impl IndexedServices {
     /// Returns the number of services.
     pub(super) const fn len(&self) -> usize {
         self.services.len()
+    }
+
+    /// Returns the number of different words of a query that a service has.
+    pub(super) fn count_words(&self, service: &KnownService, query: &str) -> usize {
+        let at = self.services.iter().position(|other| std::ptr::eq(other, service));
+        at.map_or(0, |at| self.texts.count_words(at, query))
     }
 
     /// Returns the services that match a query, with their scores, the best first. Uses only the first words of the
@@ -248,15 +250,17 @@ impl ServiceIndex {
         ranked: &[(&KnownService, f64)],
         most: usize,
     ) -> Vec<FoundService> {
-        let mut fitting: HashMap<&str, Vec<Arc<str>>> =
+        let mut matches: HashMap<&str, Vec<FinderHit>> =
             ranked.iter().take(most).map(|(service, _)| (&*service.name, Vec::new())).collect();
         if !ranked.is_empty() {
-            for entry in self.finder.search(view, query, usize::MAX).await {
-                let names = fitting.get_mut(&*entry.handler.name).filter(|names| names.len() < MAX_NAMED);
-                names.into_iter().for_each(|names| names.push(entry.service_name().clone()));
+            for hit in self.finder.hits(view, query, usize::MAX).await {
+                let hits = matches.get_mut(&*hit.entry.handler.name);
+                hits.into_iter().for_each(|hits| hits.push(hit.clone()));
             }
         }
-        top_services(ranked, most, |service| fitting.remove(&*service.name).unwrap_or_default())
+        top_services(ranked, most, |service| {
+            fitting_tools(matches.remove(&*service.name).unwrap_or_default())
+        })
     }
 
     /// Returns the indexed services that a caller sees. Compares whole services, because a summary may change while the
@@ -276,6 +280,16 @@ impl ServiceIndex {
     fn last(&self) -> MutexGuard<'_, VecDeque<Arc<IndexedServices>>> {
         self.read.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns the names of the tools of a service that fit a query, given all that match it, the best first. The name of the
+/// service matches for all of them, so it counts only if no tool matches by itself.
+fn fitting_tools(hits: Vec<FinderHit>) -> Vec<Arc<str>> {
+    let is_specific = hits.iter().any(|hit| hit.matches_tool);
+    let specific = hits.iter().filter(|hit| hit.matches_tool || !is_specific);
+    let least = specific.clone().next().map_or(0.0, |best| best.score * MIN_FIT);
+    let fitting = specific.filter(|hit| hit.score >= least).take(MAX_NAMED);
+    fitting.map(|hit| hit.entry.service_name().clone()).collect()
 }
 
 /// Returns the part of a query that is used.

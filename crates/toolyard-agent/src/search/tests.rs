@@ -126,6 +126,34 @@ async fn top_tools_are_those_that_fit() {
     }
 }
 
+/// Tools that have nothing of the query are not named, unless the name of the service is all that matches.
+#[tokio::test]
+async fn top_tools_that_do_not_fit_are_left_out() {
+    let offers: [HandlerOffer; 2] = [
+        (
+            "weather",
+            vec![
+                ("health_check", "Tells whether the service is up.", ""),
+                ("get_forecast", "Forecast of the weather of a city.", "city"),
+                ("get_local_time", "The time in a city.", "city"),
+            ],
+        ),
+        ("chess", vec![("play_move", "Plays a move.", "move"), ("resign", "Ends the game.", "")]),
+    ];
+    let harness = SearchHarness::new(&offers, &[]);
+    let view = harness.view(&["*"]);
+    let check = async |query: &str, expected: &str| {
+        for ranker in [ServiceRanker::Bm25, ServiceRanker::Toolyard] {
+            let found = harness.search.services.search(&view, query, ranker).await;
+            let tools = found.first().and_then(|service| service.top_tools.clone()).unwrap_or_default();
+            assert_eq!(tools.join(" "), expected, "{query} {ranker:?}");
+        }
+    };
+    check("weather", "get_forecast").await;
+    check("weather forecast for tomorrow", "get_forecast").await;
+    check("chess", "play_move resign").await;
+}
+
 /// The call runs with the scope of the caller.
 #[tokio::test]
 async fn call_runs_within_the_callers_scope() {
@@ -284,7 +312,7 @@ fn services_have_the_documented_form() {
     ];
     let services = IndexedServices::new(services);
     let ranked = services.ranked("sales workflows and leads of a bare report");
-    let results = top_services(&ranked, 5, |_| Vec::new());
+    let results = top_services(&ranked, 5, |service| service.abilities.clone());
     insta::assert_snapshot!(results_json(&results).expect("JSON"));
     assert_eq!(results_json(&[]).expect("JSON"), r#"{"results": []}"#);
 }
@@ -359,6 +387,32 @@ async fn hint_text() {
     assert!(hint(&["*"], &message.repeat(10_000)).await.lines().count() == 3);
     let view = harness.view(&["*"]);
     assert!(view.entries(EntryKind::Tools).iter().any(|entry| &*entry.name == SERVICES));
+}
+
+#[tokio::test]
+async fn one_common_word_is_no_reason_for_a_hint() {
+    let offers: [HandlerOffer; 4] = [
+        (
+            "chembl",
+            ["example_activity", "example_assay", "example_drug", "example_target"]
+                .map(|name| (name, "Returns an example.", ""))
+                .to_vec(),
+        ),
+        ("summaries", vec![("quick_summarize", "Summarizes a text.", "text")]),
+        ("calendar", vec![("create_event", "Creates an event.", "title")]),
+        ("shop", vec![("list_orders", "Lists orders.", "customer")]),
+    ];
+    let harness = SearchHarness::new(&offers, &[]);
+    let view = harness.view(&["*"]);
+    let check = async |message: &str, expected: &[&str]| {
+        let hint = harness.search.services.hint(&view, message).await;
+        let services = hint.iter().flat_map(|hint| &hint.services);
+        assert_eq!(services.map(|service| &*service.id).collect::<Vec<_>>(), expected, "{message}");
+    };
+    check("take a screenshot of example.com", &[]).await;
+    check("the quick brown fox jumps over the lazy dog", &[]).await;
+    check("an example of a drug and its activity, please", &["chembl"]).await;
+    check("please create an event for the party on Friday", &["calendar"]).await;
 }
 
 /// Schemas that are too long are left out, and available by searching for the tool's name.

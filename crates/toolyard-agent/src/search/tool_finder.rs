@@ -23,6 +23,16 @@ pub struct ToolFinder {
     rebuild_permit: Semaphore,
 }
 
+/// A matching tool.
+#[derive(Clone)]
+pub(super) struct FinderHit {
+    pub(super) entry: Arc<RegistryEntry>,
+    /// The score, comparable within one result.
+    pub(super) score: f32,
+    /// `true` if the query has a word of the tool itself, and not only of the name of its server.
+    pub(super) matches_tool: bool,
+}
+
 /// The index of one registry.
 pub(super) struct FinderSnapshot {
     /// The registry that is indexed.
@@ -62,34 +72,30 @@ impl ToolFinder {
     /// Returns the best matches of a query among the tools that are advertised in `view`, the current registry as a
     /// caller sees it. Returns at most `limit` tools, the best first.
     pub async fn search(&self, view: &Registry, query: &str, limit: usize) -> Vec<Arc<RegistryEntry>> {
-        let FinderSnapshot { index, .. } = &*self.current().await;
-        let hits = index.search(query, limit);
-        let is_all = hits.len() < limit;
-        let matches = self.seen(view, &hits);
-        if is_all || matches.len() == limit {
-            return matches;
-        }
-        // The caller cannot see some of the best matches.
-        let mut matches = self.seen(view, &index.search(query, usize::MAX));
-        matches.truncate(limit);
-        matches
+        let hits = self.hits(view, query, limit).await;
+        hits.into_iter().map(|hit| hit.entry).collect()
     }
 
-    /// Returns `true` if most words of a query occur in no tool and nothing shows that it is English.
-    pub(super) async fn is_mostly_unknown(&self, query: &str) -> bool {
-        self.current().await.index.is_mostly_unknown(query)
+    /// Like [`search`](Self::search), with the scores.
+    pub(super) async fn hits(&self, view: &Registry, query: &str, limit: usize) -> Vec<FinderHit> {
+        let snapshot = self.current().await;
+        let seen = |key: &str| view.tool(key).ok().filter(|entry| self.finds(entry));
+        let hits = snapshot.index.search_among(query, limit, |key| seen(key).is_some());
+        let hit = |SearchHit { key, score, matches_tool }: SearchHit| {
+            Some(FinderHit { entry: seen(&key)?.clone(), score, matches_tool })
+        };
+        hits.into_iter().filter_map(hit).collect()
+    }
+
+    /// Returns `true` if a query may be in another language than English.
+    pub(super) async fn may_be_foreign(&self, query: &str) -> bool {
+        self.current().await.index.may_be_foreign(query)
     }
 
     /// Returns `true` if the search includes this tool.
     #[must_use]
     pub fn finds(&self, entry: &RegistryEntry) -> bool {
         entry.handler.name != self.own
-    }
-
-    /// Returns the visible tools of these hits.
-    fn seen(&self, view: &Registry, hits: &[SearchHit]) -> Vec<Arc<RegistryEntry>> {
-        let entries = hits.iter().filter_map(|hit| view.tool(&hit.key).ok());
-        entries.filter(|entry| self.finds(entry)).cloned().collect()
     }
 
     /// Returns the index of the current registry.

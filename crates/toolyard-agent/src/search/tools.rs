@@ -126,7 +126,7 @@ impl ToolSearch {
             }
         };
         // An embedding model may know the words, whatever their language.
-        let mut is_doubtful = self.embeddings.is_none() && self.finder.is_mostly_unknown(query).await;
+        let mut is_doubtful = self.embeddings.is_none() && self.finder.may_be_foreign(query).await;
         // A query that is exactly the name of a tool returns that tool first.
         if let Some(named) = view.tool(query).ok().filter(|entry| self.finder.finds(entry)) {
             entries.retain(|entry| entry.name != named.name);

@@ -119,8 +119,7 @@ async fn unadvertised_tool_is_found_and_called() {
           "summary": "Provides 2 tool(s): search, delete.",
           "relevance_score": 1.0,
           "top_tools": [
-            "search",
-            "delete"
+            "search"
           ]
         }
       ]
@@ -219,7 +218,7 @@ async fn hints_and_tokens_over_rest() {
     POST /api/v1/hints {"message":"please do the math, and add two numbers"}
       200 {"hint":"Potentially relevant services for this request (call search_known_services for full search):\n- math (mcp): Provides 1 tool(s): add, top tools: add","services":[{"id":"math","type":"mcp","summary":"Provides 1 tool(s): add.","relevance_score":1.0,"top_tools":["add"]}]}
     POST /api/v1/hints {"message":"please do the math, and search the web"}
-      200 {"hint":"Potentially relevant services for this request:\n- web (mcp): Provides 2 tool(s): search, delete, top tools: search, delete","services":[{"id":"web","type":"mcp","summary":"Provides 2 tool(s): search, delete.","relevance_score":1.0,"top_tools":["search","delete"]}]}
+      200 {"hint":"Potentially relevant services for this request:\n- web (mcp): Provides 2 tool(s): search, delete, top tools: search","services":[{"id":"web","type":"mcp","summary":"Provides 2 tool(s): search, delete.","relevance_score":1.0,"top_tools":["search"]}]}
     POST /api/v1/hints {"message":"please do the math, and add two numbers"}
       200 {"hint":null,"services":[]}
     POST /api/v1/hints {"message":"thanks, that is all for today"}

@@ -14,6 +14,7 @@ mod command_line;
 mod corpus;
 mod dedicated_connections;
 mod documentation;
+mod embeddings;
 mod eras;
 mod examples;
 mod fastmcp_results;

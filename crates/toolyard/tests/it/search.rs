@@ -72,8 +72,7 @@ fn search_tools_seen_by_python() {
           "summary": "Provides 2 tool(s): pid, wait.",
           "relevance_score": 1.0,
           "top_tools": [
-            "pid",
-            "wait"
+            "pid"
           ]
         }
       ]
