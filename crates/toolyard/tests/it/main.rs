@@ -30,7 +30,7 @@ mod manifest_edits;
 mod memory_owners;
 mod nesting;
 mod openapi;
-
+mod outbound;
 mod overrides;
 mod pass_through;
 mod processes;
