@@ -48,5 +48,6 @@ mod stdio;
 mod stream_resumption;
 mod support;
 mod telemetry;
+mod troubleshooting;
 mod two_gateways;
 mod working_memory;
