@@ -37,7 +37,7 @@ pub enum OutputSchemaMode {
     Extend,
     /// The tool is listed without its schema, and large results have no structured content.
     Withdraw,
-    /// The tool is listed with its schema, and structured results pass at any length.
+    /// The tool is listed with its schema, and structured content passes at any length.
     Keep,
 }
 

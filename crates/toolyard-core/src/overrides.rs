@@ -49,8 +49,8 @@ pub struct DefinitionOverride {
 /// The treatment of results that are too large for a model, for a tool or a handler.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ChunkingPolicy {
-    /// Treatment of the output schema: `true` withdraws it, so that structured results can be stored; `false` keeps it,
-    /// and structured results pass at any length. Default: that of the [disclosure
+    /// Treatment of the output schema: `true` withdraws it, so that structured results can be stored; `false` keeps it:
+    /// structured content passes at any length, and long texts are stored. Default: that of the [disclosure
     /// policy](crate::registry::DisclosurePolicy::output_schemas).
     pub structured: Option<bool>,
     /// Number of characters above which results are large.

@@ -18,7 +18,7 @@ mod unresolved;
 
 use std::{fmt, path::Path};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub use self::{
     clients::{ClientFile, ClientServer, ClientServers, SecretPlacement, import_servers},
@@ -215,16 +215,14 @@ impl ImportedManifest {
         yaml::to_yaml(&self.document) + &settings.unwrap_or_default()
     }
 
-    /// The settings of the file as a `Toolyard` document, which the JSON form does not contain.
-    #[must_use]
-    pub fn settings(&self) -> Option<&Value> {
-        self.settings.as_ref()
-    }
-
-    /// The document as JSON, which is a valid manifest as well.
+    /// The document as JSON, which is a valid manifest as well. If the file has settings, it is a list with a `Toolyard`
+    /// document.
     #[must_use]
     pub fn to_json(&self) -> String {
-        format!("{:#}", self.document)
+        match &self.settings {
+            Some(settings) => format!("{:#}", json!([self.document, settings])),
+            None => format!("{:#}", self.document),
+        }
     }
 }
 

@@ -179,7 +179,13 @@ section! {
         ///
         /// A cold cache and a slow network; a launcher that is killed may leave a broken cache.
         pub first_start: Duration = "firstStart", TimeoutField, default Duration::from_secs(5 * 60);
-        /// Time limit for a server to show which revision of MCP it supports.
+        /// Time for which the first start of a server by a launcher waits for those before it. Then it starts beside
+        /// them.
+        ///
+        /// Two installations that hang; a shared cache takes longer, but seldom breaks.
+        pub install_queue: Duration = "installQueue", TimeoutField, default Duration::from_secs(10 * 60);
+        /// Time for a server to show which revision of MCP it supports, before the handshake of older revisions is tried. A
+        /// later answer still counts.
         ///
         /// Old servers may not respond to the probe at all, and should still make the first list.
         pub era_probe: Duration = "eraProbe", TimeoutField, default Duration::from_millis(1500);

@@ -126,7 +126,7 @@ fn read_documents(sources: &[ManifestSource], report: &ProblemReport<'_>) -> Man
         |source: &&ManifestSource| source::is_within_size_limit(&source.name, source.text.len(), report);
     for source in sources.iter().filter(bounded) {
         for node in builder::documents(source, report) {
-            add_document(&source.name, ValueCursor::document(&source.name, &node, report), &mut manifest);
+            add_documents(&source.name, ValueCursor::document(&source.name, &node, report), &mut manifest);
         }
     }
     if manifest.process.secrets_dir.is_none() {
@@ -171,6 +171,15 @@ const TOOLYARD_VERSION: KeywordChoice<()> =
 /// Reports the problems of a document.
 pub(crate) fn check(cursor: ValueCursor<'_>) {
     add_document("", cursor, &mut Manifest::default());
+}
+
+/// Adds the content of a document. JSON has no separator of documents: there, a list of them is one.
+fn add_documents(source: &str, cursor: ValueCursor<'_>, manifest: &mut Manifest) {
+    let documents = match cursor.is_list() {
+        true => cursor.non_empty_list(Some).unwrap_or_default(),
+        false => vec![cursor],
+    };
+    documents.into_iter().for_each(|document| add_document(source, document, manifest));
 }
 
 /// Adds the content of a document. A document of unknown kind is a single problem, not one for each of its fields.

@@ -148,6 +148,7 @@ mod tests {
             (io::Error::from(ErrorKind::ConnectionRefused), Some("connection refused")),
             (io::Error::new(ErrorKind::ConnectionReset, "by 10.0.0.1"), Some("connection reset")),
             (io::Error::from(ErrorKind::HostUnreachable), Some("host unreachable")),
+            (io::Error::from(ErrorKind::TimedOut), Some("connecting timed out")),
             (io::Error::other("secret"), None),
             (lookup("Name or service not known"), Some("DNS: no such host")),
             (lookup("Temporary failure in name resolution"), Some("DNS: temporary failure")),

@@ -17,7 +17,8 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use toolyard_agent::management::{NewServer, RegisteredServer, RegistrationError};
 use toolyard_core::store::{PutRequest, Store, StoreError, StoreErrorKind, WriteCondition};
-use toolyard_manifest::{self as manifest, ManagementSettings};
+use toolyard_manifest::{self as manifest, ManagementSettings, ProcessTimeouts};
+use toolyard_mcp::client::LauncherKind;
 
 use crate::context::GatewayContext;
 use crate::fleet::{
@@ -41,8 +42,7 @@ pub struct AddedServers {
     settings: watch::Sender<Option<ManagementSettings>>,
     /// Bound addresses of the gateway, which may not be added as a server.
     listening: Vec<SocketAddr>,
-    /// Maximum time for a server to come up.
-    time: Duration,
+    timeouts: ProcessTimeouts,
     state: Mutex<AddedServersState>,
     /// Held by the one task that reads the store and updates the fleet, so that an older state never replaces a newer
     /// one.
@@ -86,13 +86,17 @@ pub(crate) fn start(context: &GatewayContext, servers: &Arc<AddedServers>) -> Jo
 }
 
 impl AddedServers {
-    /// Creates the servers of a store without reading it. A new server has the time `connect` to connect.
+    /// Creates the servers of a store without reading it.
     #[must_use]
-    pub fn new(deps: AddedServersDeps, settings: Option<ManagementSettings>, connect: Duration) -> Self {
+    pub fn new(
+        deps: AddedServersDeps,
+        settings: Option<ManagementSettings>,
+        timeouts: &ProcessTimeouts,
+    ) -> Self {
         let AddedServersDeps { store, commands, statuses, listening } = deps;
         let (state, turn) = (Mutex::default(), Semaphore::new(1));
-        let (settings, time) = (watch::Sender::new(settings), connect + LIST_TIME);
-        Self { store, commands, statuses, settings, listening, time, state, turn }
+        let (settings, timeouts) = (watch::Sender::new(settings), timeouts.clone());
+        Self { store, commands, statuses, settings, listening, timeouts, state, turn }
     }
 
     /// Reads the stored servers at startup. If the store is unavailable there are none until it can be read.
@@ -267,10 +271,11 @@ impl AddedServers {
 
     async fn try_out(&self, declared: manifest::HandlerConfig) -> Result<TriedServer, RegistrationError> {
         let (done, server) = oneshot::channel();
-        let trial = ServerTrial { declared, time: self.time, done };
+        let time = trial_time(&declared, &self.timeouts);
+        let trial = ServerTrial { declared, time, done };
         self.command(FleetCommand::Try(Box::new(trial))).await?;
         server.await.map_err(|_| RegistrationError::Stopping)?.map_err(|reason| match reason {
-            TrialError::TooSlow { output } => RegistrationError::TooSlow { time: self.time, output },
+            TrialError::TooSlow { output } => RegistrationError::TooSlow { time, output },
             TrialError::Failed { reason, output } => RegistrationError::NotUp(reason + &output),
         })
     }
@@ -298,6 +303,23 @@ impl AddedServers {
     fn state(&self) -> MutexGuard<'_, AddedServersState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns the maximum time for a server to come up. A launcher may wait for other installations, and install the
+/// server.
+fn trial_time(declared: &manifest::HandlerConfig, timeouts: &ProcessTimeouts) -> Duration {
+    let launcher = match &declared.kind {
+        manifest::HandlerKind::Mcp(mcp) => match &mcp.transport {
+            manifest::McpTransport::Stdio { command, args, .. } => LauncherKind::of(command, args.iter()),
+            manifest::McpTransport::Http(_) => None,
+        },
+        _ => None,
+    };
+    let start = match launcher {
+        Some(_) => timeouts.install_queue.saturating_add(timeouts.first_start.max(timeouts.connect)),
+        None => timeouts.connect,
+    };
+    start.saturating_add(LIST_TIME)
 }
 
 /// A reserved name, until dropped.

@@ -59,6 +59,7 @@ impl HandlerBuilder {
     pub fn new(process: ProcessSettings, processes: ProcessTable) -> io::Result<Self> {
         let client = HttpClient::without_roots()?;
         Ok(Self {
+            install_queues: InstallQueues::new(process.timeouts.install_queue),
             process,
             client,
             has_roots: false,
@@ -68,7 +69,6 @@ impl HandlerBuilder {
             builtin_deps: None,
             budget: ByteBudget::default(),
             long_work: None,
-            install_queues: InstallQueues::default(),
             installed: HashSet::new(),
         })
     }

@@ -14,6 +14,8 @@ It writes every message that it gets to FOLDER/received. Its tools are `pid`, wh
   wordy     answers `wait` at once, with 100 000 characters
   vendor    sends a notification of its own, with an unknown member beside the parameters, before it answers `wait`
   late      is of the stateless era, and answers the first question only when the second one has come
+  modern    the same, and does not know `initialize` at all
+  dual      speaks both eras; its first process answers the first question only when the second one has come
 """
 
 import json
@@ -47,18 +49,24 @@ def wait(id):
     send({"id": id, "result": text("The gate is open.")})
 
 
+LATE = ["late", "modern", "dual"]
 late = []
+is_first = not os.path.exists(os.path.join(FOLDER, "received"))
 
 
 def answer(id, method, params):
-    if MANNER == "late" and method == "server/discover":
-        return late.append(id)
-    if MANNER == "late" and method == "initialize":
-        versions = ["2026-07-28"]
-        result = {"resultType": "complete", "supportedVersions": versions, "capabilities": {"tools": {}}}
-        send({"id": late.pop(), "result": result})
-        error = {"code": -32022, "message": "this is 2026-07-28", "data": {"supported": versions}}
-        return send({"id": id, "error": error})
+    if MANNER in LATE:
+        versions = ["2026-07-28", "2025-11-25"] if MANNER == "dual" else ["2026-07-28"]
+        discovered = {"resultType": "complete", "supportedVersions": versions, "capabilities": {"tools": {}}}
+        if method == "server/discover":
+            return late.append(id) if is_first else send({"id": id, "result": discovered})
+        if method == "initialize" and late:
+            send({"id": late.pop(), "result": discovered})
+        if method == "initialize" and MANNER == "late":
+            error = {"code": -32022, "message": "this is 2026-07-28", "data": {"supported": versions}}
+            return send({"id": id, "error": error})
+        if method == "initialize" and MANNER == "modern":
+            return send({"id": id, "error": {"code": -32601, "message": f"unknown method {method}"}})
     match method, params.get("name"):
         case "initialize", _:
             info = {"name": "scripted", "version": "1"}

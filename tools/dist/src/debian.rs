@@ -74,12 +74,14 @@ fn add_completions(tree: &FileTree, release: &Release) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Writes the control file. The policy wants an address of the maintainers; the domain is one that is reserved
+/// (RFC 2606), since the project has none.
 fn add_control(tree: &FileTree, release: &Release) -> anyhow::Result<()> {
     let kib = crate::release::size(&release.binary())?.div_ceil(1024);
     let depends = release.needs.debian_packages()?.join(", ");
     let control = format!(
         "Package: toolyard\nVersion: {}\nArchitecture: {}\nMaintainer: Toolyard maintainers \
-         <maintainers@toolyard.dev>\nInstalled-Size: {kib}\nDepends: {depends}\nRecommends: \
+         <maintainers@toolyard.invalid>\nInstalled-Size: {kib}\nDepends: {depends}\nRecommends: \
          ca-certificates\nSuggests: nodejs, python3, uidmap\nSection: net\nPriority: optional\nHomepage: \
          {REPOSITORY}\nDescription: {SUMMARY}\n Toolyard connects to MCP servers, HTTP endpoints and OpenAPI services, \
          and\n serves all their tools as one MCP endpoint.\n",

@@ -344,8 +344,7 @@ impl MatrixGateway {
     }
 }
 
-/// JSON is valid YAML. The gateway has its default configuration, but waits longer for the era of a server: of a server that
-/// starts slowly on a busy machine it would take the older one.
+/// JSON is valid YAML. The gateway has its default configuration.
 fn manifest_of(handlers: &[Value]) -> String {
     let registry = json!({
         "apiVersion": "omnia.altairalabs.ai/v1alpha1",
@@ -353,12 +352,7 @@ fn manifest_of(handlers: &[Value]) -> String {
         "metadata": {"name": "matrix"},
         "spec": {"handlers": handlers},
     });
-    let process = json!({
-        "apiVersion": "toolyard.dev/v1alpha1",
-        "kind": "Toolyard",
-        "spec": {"timeouts": {"eraProbe": "20s"}},
-    });
-    format!("{registry}\n---\n{process}\n")
+    format!("{registry}\n")
 }
 
 #[cfg(test)]

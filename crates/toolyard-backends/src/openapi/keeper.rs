@@ -170,6 +170,7 @@ impl DescriptionKeeper {
             tools.map(|it| Arc::new(Tool::named(&it.operation.name, it.definition.clone()))).collect();
         let protocol = Some(description.format.into());
         let service_url = self.service_url(&description);
+        let target = service_url.as_deref().and_then(|url| url.parse().ok());
         // Publish the operations first: every listed tool can be called.
         let service = LoadedService::new(description.operations, description.schemes);
         self.service.send_replace(Arc::new(service));
@@ -177,6 +178,10 @@ impl DescriptionKeeper {
             let phase = catalog.phase.clone();
             *catalog = Catalog { phase, protocol, service_url, tools, ..Catalog::default() };
         });
+        // The server of the description is the one to probe.
+        if let Some(target) = target {
+            self.health.set_target(&target);
+        }
     }
 
     /// Logs a failure. Tools of an earlier description stay available.

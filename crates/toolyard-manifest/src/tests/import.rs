@@ -481,6 +481,10 @@ fn model_behaviors_become_thresholds_of_models() {
     let manifest = parse_with(&[source("tools.yaml", &import.to_yaml())], &|_| None).unwrap();
     let results = manifest.process.builtins.unwrap().results.unwrap();
     assert_eq!(results.models, [("openrouter/deepseek".to_owned(), 32_000)]);
+    let json = import.to_json();
+    assert_eq!(serde_json::from_str::<Value>(&json).unwrap()[1]["kind"], "Toolyard");
+    let from_json = parse_with(&[source("tools.json", &json)], &|_| None).unwrap();
+    assert_eq!(from_json.process.builtins.unwrap().results.unwrap(), results);
     assert_snapshot!(import.to_yaml().split_once("---\n").unwrap().1, @"
     apiVersion: toolyard.dev/v1alpha1
     kind: Toolyard

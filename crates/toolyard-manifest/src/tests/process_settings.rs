@@ -72,6 +72,7 @@ limits:
 timeouts:
   firstList: 0s
   firstStart: 21s
+  installQueue: 22s
   connect: 1s
   eraProbe: 2s
   sessionIdle: 3h
@@ -402,6 +403,7 @@ fn process_with_every_setting() {
             first_list: 0ns,
             connect: 1s,
             first_start: 21s,
+            install_queue: 22s,
             era_probe: 2s,
             session_idle: 10800s,
             client_answer: 1200s,
@@ -596,6 +598,7 @@ fn defaults_match_the_documentation() {
             first_list: 2s,
             connect: 30s,
             first_start: 300s,
+            install_queue: 600s,
             era_probe: 1.5s,
             session_idle: 1800s,
             client_answer: 600s,

@@ -25,7 +25,17 @@ fn documents_before_a_syntax_error_are_checked() {
 #[test]
 fn document_that_is_not_an_object() {
     assert_snapshot!(problems("- a\n- b\n"), @"
-    tools.yaml:1:1: found a list
+    tools.yaml:1:3: [0]: found a string
+      expected an object
+    tools.yaml:2:3: [1]: found a string
+      expected an object
+    ");
+    assert_snapshot!(problems("[]\n"), @"
+    tools.yaml:1:1: this list is empty
+      expected at least one item
+    ");
+    assert_snapshot!(problems("- [{}]\n"), @"
+    tools.yaml:1:3: [0]: found a list
       expected an object
     ");
     assert_snapshot!(problems("just a text\n"), @"

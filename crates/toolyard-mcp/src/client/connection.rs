@@ -198,6 +198,9 @@ pub(super) struct UpstreamConnection {
     pub(super) server_requests: Arc<ServerRequestRouter>,
     /// The task that reads the stream of list changes.
     list_listener: JoinSet<()>,
+    /// True if the server speaks the modern era, although the connection is of the legacy one: it has answered the probe
+    /// late.
+    pub(super) speaks_modern_too: bool,
     pub(super) name: Arc<str>,
 }
 

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use toolyard_core::backend::Installation;
 
 use super::ErrorLines;
@@ -51,12 +51,21 @@ impl LauncherKind {
 }
 
 /// The queues of first starts, one for each kind of launchers. Clones share them.
-#[derive(Debug, Clone, Default)]
-pub struct InstallQueues(Arc<Mutex<HashMap<LauncherKind, Arc<Semaphore>>>>);
+#[derive(Debug, Clone)]
+pub struct InstallQueues {
+    queues: Arc<Mutex<HashMap<LauncherKind, Arc<Semaphore>>>>,
+    max_wait: Duration,
+}
 
 impl InstallQueues {
+    /// Creates queues in which a start waits for this time at most.
+    #[must_use]
+    pub fn new(max_wait: Duration) -> Self {
+        Self { queues: Arc::default(), max_wait }
+    }
+
     fn of(&self, kind: LauncherKind) -> Arc<Semaphore> {
-        let mut queues = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
         queues.entry(kind).or_insert_with(|| Arc::new(Semaphore::new(1))).clone()
     }
 }
@@ -67,6 +76,8 @@ pub struct ServerLauncher {
     /// Name of the command, for display.
     command: Arc<str>,
     queue: Arc<Semaphore>,
+    /// Maximum time in the queue.
+    max_wait: Duration,
     first_start: Duration,
     state: Arc<Mutex<InstallState>>,
 }
@@ -100,6 +111,7 @@ impl ServerLauncher {
         Self {
             command: (&*command).into(),
             queue: queues.of(kind),
+            max_wait: queues.max_wait,
             first_start,
             state: Arc::new(Mutex::new(state)),
         }
@@ -110,8 +122,8 @@ impl ServerLauncher {
         (self.state() != InstallState::Installed).then_some(self.first_start)
     }
 
-    /// Runs a start of the server: at once if it is installed, else after the installations before it. Others wait for
-    /// at most half of the time of a first start, because a server may hang.
+    /// Runs a start of the server: at once if it is installed, else after the installations before it, or beside them once
+    /// it has waited for long enough. Others wait for at most half of the time of a first start, because a server may hang.
     pub(super) async fn start<T>(&self, connect: impl Future<Output = T>) -> T {
         let _reset = ResetState(self);
         let place = match self.state() {
@@ -120,7 +132,7 @@ impl ServerLauncher {
             InstallState::Unknown | InstallState::Waiting | InstallState::Installing => {
                 self.set(InstallState::Waiting);
                 // The queue is never closed.
-                self.queue.clone().acquire_owned().await.ok()
+                timeout(self.max_wait, self.queue.clone().acquire_owned()).await.ok().and_then(Result::ok)
             }
         };
         self.set(InstallState::Installing);
@@ -220,7 +232,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn first_starts_of_one_kind_wait_for_each_other() {
-        let queues = InstallQueues::default();
+        let queues = InstallQueues::new(Duration::from_secs(600));
         let [one, two] = [launcher(&queues, false), launcher(&queues, false)];
         let state = |launcher: &ServerLauncher| {
             launcher.installation(&ErrorLines::default()).map(|installation| installation.is_waiting)
@@ -238,7 +250,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn hanging_server_delays_the_others_once() {
-        let queues = InstallQueues::default();
+        let queues = InstallQueues::new(Duration::from_secs(600));
         let [one, two] = [launcher(&queues, false), launcher(&queues, false)];
         let hanging = async {
             let late =
@@ -253,5 +265,20 @@ mod tests {
         assert!(again.as_mut().now_or_never().is_none());
         let other = launcher(&queues, false);
         assert!(other.start(std::future::ready(())).now_or_never().is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn wait_for_other_installations_is_bounded() {
+        let queues = InstallQueues::new(Duration::from_secs(60));
+        let launchers = [(); 3].map(|()| launcher(&queues, false));
+        let start = tokio::time::Instant::now();
+        let mut hanging = Box::pin(launchers[0].start(std::future::pending::<()>()));
+        assert!(hanging.as_mut().now_or_never().is_none());
+        launchers[1].start(std::future::ready(())).await;
+        assert_eq!(start.elapsed(), Duration::from_secs(60));
+        // The end of the first one lets the others start before that.
+        drop(hanging);
+        launchers[2].start(std::future::ready(())).await;
+        assert_eq!(start.elapsed(), Duration::from_secs(60));
     }
 }

@@ -270,7 +270,7 @@ impl ConnectionSignals {
 pub(super) enum ClientTransport {
     Http(HttpTransport),
     Sse(SseTransport),
-    Stdio(StdioTransport),
+    Stdio(Arc<StdioTransport>),
     Function(FunctionTransport),
 }
 

@@ -47,6 +47,21 @@ fn outcome(name: &str, reach: ServerAddress) -> String {
 }
 
 #[test]
+fn launchers_have_time_to_install_a_server() {
+    let timeouts = ProcessTimeouts::default();
+    let check = |address: ServerAddress, expected: u64| {
+        let handler = record("clock", address).handler().expect("a server");
+        assert_eq!(trial_time(&handler, &timeouts), Duration::from_secs(expected), "{}", handler.endpoint());
+    };
+    // `installQueue`, `firstStart`, and the lists.
+    check(program("uvx", &["mcp-server-time"], &[]), 600 + 300 + 15);
+    check(program("/usr/bin/npx", &["-y", "x"], &[]), 600 + 300 + 15);
+    // `connect`, and the lists.
+    check(program("mcp-server-time", &[], &[]), 30 + 15);
+    check(url("http://localhost:1/mcp"), 30 + 15);
+}
+
+#[test]
 fn allowed_and_refused_servers() {
     let cases = [
         ("clock", program("uvx", &["mcp-server-time"], &[])),
@@ -125,7 +140,7 @@ async fn server_limit_holds_across_gateways() {
     let gateway = || {
         let (commands, statuses) = (mpsc::channel(1).0.downgrade(), watch::channel(Arc::default()).1);
         let deps = AddedServersDeps { store: store.clone(), commands, statuses, listening: Vec::new() };
-        AddedServers::new(deps, None, Duration::from_secs(1))
+        AddedServers::new(deps, None, &ProcessTimeouts::default())
     };
     let (one, other) = (gateway(), gateway());
     let check = async |servers: &AddedServers, name: &str, expected: &str, names: &[&str]| {

@@ -74,7 +74,7 @@ impl BuiltinDeps {
             listening: listening.iter().filter_map(ListenAddress::tcp).collect(),
         };
         let allowed = process.builtins.as_ref().and_then(|builtins| builtins.mcp.clone());
-        let added = Arc::new(AddedServers::new(server_deps, allowed, process.timeouts.connect));
+        let added = Arc::new(AddedServers::new(server_deps, allowed, &process.timeouts));
         let summaries = Arc::<ServerSummaries>::default();
         let finder = Arc::new(ToolFinder::new(gateway.clone(), HandlerConfig::BUILTINS));
         let services = ServiceIndex::new(summaries.clone(), finder.clone());

@@ -43,6 +43,7 @@ mod log_levels;
 mod lost_sessions;
 mod malformed_requests;
 mod manifest_edits;
+mod recovery;
 mod resource_subscriptions;
 mod resource_uris;
 mod rest;

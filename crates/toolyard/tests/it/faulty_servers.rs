@@ -2,9 +2,10 @@
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+use toolyard_testing::manifest::stdio_handler;
 use toolyard_testing::messages;
 use toolyard_testing::process::is_running;
-use toolyard_testing::scripted_server::ScriptedServer;
+use toolyard_testing::scripted_server::{ScriptedServer, script};
 use toolyard_testing::wait::eventually;
 
 use crate::support::gateway::TestGateway;
@@ -76,15 +77,60 @@ fn fatal_request_is_not_repeated() {
     assert_eq!((received_count("server/discover"), received_count("initialize")), (1, 2));
 }
 
-/// Launchers such as `npx` first download a package, and early requests are answered all at once.
+/// Launchers such as `npx` first download a package, and early requests are answered all at once. A server that speaks both
+/// eras has opened a session by then, and is started again.
 #[test]
 fn slow_start_does_not_change_the_era() {
-    let server = ScriptedServer::with_mode("late");
-    let gateway = TestGateway::with_settings(&[server.handler()], json!({"timeouts": {"eraProbe": "50ms"}}));
-    assert_eq!(gateway.tools(), ["pid", "wait"]);
-    gateway.text("pid", json!({}));
-    let call = server.wait_for("tools/call");
-    assert_eq!(call["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
+    for (mode, starts) in [("late", 1), ("modern", 1), ("dual", 2)] {
+        let server = ScriptedServer::with_mode(mode);
+        let settings = json!({"timeouts": {"eraProbe": "50ms"}});
+        let gateway = TestGateway::with_settings(&[server.handler()], settings);
+        assert_eq!(gateway.tools(), ["pid", "wait"], "{mode}");
+        gateway.text("pid", json!({}));
+        let call = server.wait_for("tools/call");
+        let version = &call["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"];
+        assert_eq!(version, "2026-07-28", "{mode}");
+        let received = server.received();
+        let probes = received.iter().filter(|message| message["method"] == "server/discover").count();
+        assert_eq!(probes, starts, "{mode}");
+    }
+}
+
+/// The manifest prescribes the era of a server that starts slowly: there is no time limit but that of connecting.
+#[test]
+fn slow_server_of_a_prescribed_era_is_awaited() {
+    let server = ScriptedServer::with_mode("good");
+    let mut handler = server.handler_from_script("sleep 0.3; SERVER");
+    handler["mcpConfig"]["era"] = json!("modern");
+    let gateway = TestGateway::with_settings(&[handler], json!({"timeouts": {"eraProbe": "1ms"}}));
+    let reason = eventually("the answer", || {
+        let status: Value = gateway.get("/api/v1/status").body.parse().ok()?;
+        Some(status["handlers"][0]["lastError"]["message"].clone()).filter(Value::is_string)
+    });
+    insta::assert_snapshot!(reason.as_str().unwrap(), @"the server does not speak MCP 2026-07-28, which the manifest prescribes: remove `era: modern`");
+    server.wait_for("server/discover");
+}
+
+/// Servers of several SDKs speak the same revision if they are probed for a moment only as if they have all the time.
+#[test]
+fn era_of_foreign_servers_does_not_depend_on_their_speed() {
+    let handlers = [
+        stdio_handler("everything", "mcp-server-everything", &["stdio"]),
+        stdio_handler("time", "mcp-server-time", &[]),
+        stdio_handler("forms", "python", &[script("forms_server.py").to_str().unwrap()]),
+    ];
+    let revisions = |probe: &str| {
+        let gateway = TestGateway::with_settings(&handlers, json!({"timeouts": {"eraProbe": probe}}));
+        eventually("all servers", || {
+            let status: Value = gateway.get("/api/v1/status").body.parse().ok()?;
+            let of = |handler: &Value| Some(handler["protocol"].as_str()?.to_owned());
+            let ready = status["handlers"].as_array()?.iter().filter(|handler| handler["phase"] == "Ready");
+            ready.map(of).collect::<Option<Vec<_>>>().filter(|all| all.len() == handlers.len())
+        })
+    };
+    let patient = revisions("30s");
+    assert!(patient.contains(&"MCP 2026-07-28".to_owned()), "{patient:?}");
+    assert_eq!(revisions("1ms"), patient);
 }
 
 #[test]

@@ -20,15 +20,15 @@ const LONG_INTERVAL: &str = "1h";
 
 /// A gateway with TLS and this interval between checks of the certificate. `ca.crt` in its directory is the authority
 /// to trust.
-struct TlsGateway {
-    gateway: TestGateway,
-    authority: CertifiedIssuer<'static, KeyPair>,
+pub(crate) struct TlsGateway {
+    pub(crate) gateway: TestGateway,
+    pub(crate) authority: CertifiedIssuer<'static, KeyPair>,
     _server: ScriptedServer,
 }
 
 impl TlsGateway {
     #[track_caller]
-    fn start(check: &str) -> Self {
+    pub(crate) fn start(check: &str) -> Self {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         // The name distinguishes the authority from the certificates that it signs.
@@ -38,6 +38,7 @@ impl TlsGateway {
         let spec = json!({
             "tls": {"certFile": "server.crt", "keyFile": "server.key"},
             "timeouts": {"manifestCheck": check},
+            "allowedHosts": ["tools.localhost"],
         });
         let (folder, mut command) = TestGateway::command(&[server.handler()], spec);
         fs::write(folder.path().join("ca.crt"), authority.pem()).unwrap();
@@ -46,12 +47,12 @@ impl TlsGateway {
         Self { gateway, authority, _server: server }
     }
 
-    fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("https://{}", self.gateway.address)
     }
 
     /// Runs curl with the health check of this host and returns its status and output.
-    fn curl(&self, host: &str) -> (i32, String) {
+    pub(crate) fn curl(&self, host: &str) -> (i32, String) {
         let folder = self.gateway.folder.path();
         let port = self.gateway.address.port();
         let ended = run(command("curl", folder)
@@ -74,7 +75,7 @@ impl TlsGateway {
 }
 
 /// Writes a new certificate and key for a host.
-fn issue(authority: &CertifiedIssuer<'static, KeyPair>, folder: &Path, host: &str) {
+pub(crate) fn issue(authority: &CertifiedIssuer<'static, KeyPair>, folder: &Path, host: &str) {
     let key = KeyPair::generate().unwrap();
     let certificate =
         CertificateParams::new(vec![host.to_owned()]).unwrap().signed_by(&key, authority).unwrap();

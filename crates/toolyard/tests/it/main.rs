@@ -31,7 +31,7 @@ mod manifest_edits;
 mod memory_owners;
 mod nesting;
 mod openapi;
-
+mod outbound;
 mod overrides;
 mod pass_through;
 mod processes;
@@ -49,5 +49,6 @@ mod stdio;
 mod stream_resumption;
 mod support;
 mod telemetry;
+mod troubleshooting;
 mod two_gateways;
 mod working_memory;

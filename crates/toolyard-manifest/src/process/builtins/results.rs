@@ -28,7 +28,7 @@ section! {
         pub most_chunks: usize = "mostChunks", CountField, default 100;
         /// Output schemas of tools whose results may be large: `extend` also allows a reference to the stored result,
         /// `withdraw` lists the tools without their schemas, and `keep` lists them unchanged, so that structured
-        /// results pass at any length. `chunk` of a tool or a handler takes precedence: `true` withdraws, `false` keeps.
+        /// content passes at any length; long texts beside it are stored. `chunk` of a tool or a handler takes precedence: `true` withdraws, `false` keeps.
         pub output_schemas: OutputSchemaMode = "outputSchemas", KeywordField(&OUTPUT_SCHEMAS),
             default OutputSchemaMode::Extend;
         /// Lifetime of chunks.

@@ -5,6 +5,8 @@ use std::sync::RwLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderValue};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -31,6 +33,10 @@ use crate::wire::{ProtocolEra, ProtocolRevision, RequestId, RpcError, error, hea
 /// Maximum time that the first call of a client with capabilities waits for the stream of requests from the server.
 const LIST_STREAM_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// Time for the answer to the probe after the legacy handshake: servers that handle requests side by side may answer the
+/// second one first.
+const LATE_ANSWER_TIME: Duration = Duration::from_millis(100);
+
 /// The era in which a connection is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::client) enum EraRule {
@@ -51,6 +57,9 @@ enum ServerEra {
     /// The legacy era, or a modern server that supports older revisions only.
     Legacy,
 }
+
+/// The pending answer to `server/discover`.
+type EraProbe = BoxFuture<'static, Result<ServerEra, ConnectError>>;
 
 impl UpstreamConnection {
     /// Opens a connection on the first route on which the server is found.
@@ -100,7 +109,13 @@ impl UpstreamConnection {
             connection.initialize(rule).await?;
             return Ok(connection);
         }
-        match timeout(options.discover_timeout, connection.discover()).await {
+        let mut probe = connection.discover();
+        // The connect timeout limits a server that is known to be modern: no other era would be tried.
+        let limit = match rule {
+            EraRule::Only(ProtocolEra::Modern) => Duration::MAX,
+            _ => options.discover_timeout,
+        };
+        match timeout(limit, &mut probe).await {
             Ok(Ok(ServerEra::Modern(capabilities))) => connection.start_modern(capabilities),
             Ok(Err(error @ ConnectError::UnsupportedVersion(_))) => return Err(error),
             // A process may have died of the unknown request.
@@ -113,9 +128,38 @@ impl UpstreamConnection {
             Ok(Err(ConnectError::Transport(
                 error @ (TransportError::Unreachable(_) | TransportError::Broken(_)),
             ))) => return Err(error.into()),
-            Ok(Ok(ServerEra::Legacy) | Err(_)) | Err(_) => connection.initialize(rule).await?,
+            Ok(Ok(ServerEra::Legacy) | Err(_)) => connection.initialize(rule).await?,
+            Err(_) => connection.initialize_beside(probe, rule).await?,
         }
         Ok(connection)
+    }
+
+    /// Opens a session with a server that has not answered the probe yet. A server that starts slowly answers it late,
+    /// and shows by that that it speaks the modern era.
+    async fn initialize_beside(&mut self, mut probe: EraProbe, rule: EraRule) -> Result<(), ConnectError> {
+        let mut late = None;
+        let mut handshake = Box::pin(self.initialize(rule));
+        let outcome = loop {
+            tokio::select! {
+                outcome = &mut handshake => break outcome,
+                era = &mut probe, if late.is_none() => late = Some(era),
+            }
+        };
+        drop(handshake);
+        if late.is_none() {
+            late = timeout(LATE_ANSWER_TIME, probe).await.ok();
+        }
+        let Some(Ok(ServerEra::Modern(capabilities))) = late else { return outcome };
+        match outcome {
+            Ok(()) => self.speaks_modern_too = self.revision.era() == ProtocolEra::Legacy,
+            // A server of the modern era only.
+            Err(ConnectError::Refused { .. }) => {
+                self.revision = ProtocolRevision::LATEST_MODERN;
+                self.start_modern(capabilities);
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
     }
 
     async fn create(
@@ -147,10 +191,9 @@ impl UpstreamConnection {
             },
             ServerEndpoint::Stdio { program, processes } => {
                 let (signals, server_requests) = (signals.clone(), server_requests.clone());
-                ClientTransport::Stdio(
-                    StdioTransport::start(name, processes, program, &options, signals, server_requests)
-                        .await?,
-                )
+                let stdio =
+                    StdioTransport::start(name, processes, program, &options, signals, server_requests);
+                ClientTransport::Stdio(Arc::new(stdio.await?))
             }
             ServerEndpoint::Function(exchange) => {
                 ClientTransport::Function(FunctionTransport::new(exchange.clone(), &options))
@@ -172,17 +215,31 @@ impl UpstreamConnection {
             has_warned_of_filter: AtomicBool::new(false),
             server_requests,
             list_listener: JoinSet::new(),
+            speaks_modern_too: false,
             name: name.clone(),
         })
     }
 
-    async fn discover(&self) -> Result<ServerEra, ConnectError> {
-        match self.request(method::DISCOVER, Object::new()).await? {
-            Ok(result) => {
-                let result = result.to_object().unwrap_or_default();
-                era_of_versions(result.get("supportedVersions"), ServerCapabilities::of(&result))
+    /// Sends `server/discover`. The future is independent of the connection, which may go on meanwhile.
+    fn discover(&self) -> EraProbe {
+        let mut params = Object::new();
+        let request = self.build_request(method::DISCOVER, |id, info| {
+            convert::set_meta(&mut params, Object::new(), id, self.revision, info, &NoClient);
+            params
+        });
+        match &self.transport {
+            ClientTransport::Http(http) => {
+                let http = http.clone();
+                async move { era_of_answer(http.request(request, &no_client()).await?.0) }.boxed()
             }
-            Err(error) => era_of_error(&error),
+            ClientTransport::Stdio(stdio) => {
+                let stdio = stdio.clone();
+                async move { era_of_answer(stdio.request(request, &no_client()).await?) }.boxed()
+            }
+            // They have no modern form.
+            ClientTransport::Sse(_) | ClientTransport::Function(_) => {
+                std::future::ready(Ok(ServerEra::Legacy)).boxed()
+            }
         }
     }
 
@@ -287,6 +344,17 @@ pub(in crate::client) fn listen_request(ids: &AtomicU64, info: &Json, filter: &O
     let message = message::request(&RequestId::number(id), method::LISTEN, &params);
     let headers = headers::method_headers(ProtocolRevision::LATEST_MODERN, method::LISTEN);
     OutgoingRequest { id, message, headers, deadline: None, owner: None }
+}
+
+/// Returns the era of a server by its answer to `server/discover`.
+fn era_of_answer(answer: UpstreamResult) -> Result<ServerEra, ConnectError> {
+    match answer {
+        Ok(result) => {
+            let result = result.to_object().unwrap_or_default();
+            era_of_versions(result.get("supportedVersions"), ServerCapabilities::of(&result))
+        }
+        Err(error) => era_of_error(&error),
+    }
 }
 
 /// Returns the era of a server that answered `server/discover` with an error.

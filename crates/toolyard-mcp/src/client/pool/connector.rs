@@ -1,8 +1,8 @@
 //! Opens connections to one server, and remembers its properties.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use tokio::time::timeout;
@@ -24,8 +24,9 @@ pub(in crate::client) struct UpstreamConnector {
     pub(in crate::client) options: Arc<ClientOptions>,
     /// The knowledge about its eras.
     pub(in crate::client) eras: ServerEras,
-    /// True if the last connection was of the legacy era. Then `server/discover` is skipped: some servers die of it.
-    is_legacy: AtomicBool,
+    /// The era of the next connection, if it is known: the legacy one after a connection of that era, so that
+    /// `server/discover` is skipped, of which some servers die; the modern one after a late answer to the probe.
+    known_era: Mutex<Option<ProtocolEra>>,
     /// Number of failed attempts in a row to open the shared connection.
     failed_attempts: AtomicU32,
     /// The tools that a legacy server runs only as tasks.
@@ -40,7 +41,7 @@ impl UpstreamConnector {
             endpoint,
             eras: ServerEras::new(options.max_list_items),
             options,
-            is_legacy: AtomicBool::new(false),
+            known_era: Mutex::default(),
             failed_attempts: AtomicU32::new(0),
             task_tools: RwLock::default(),
         }
@@ -77,11 +78,12 @@ impl UpstreamConnector {
     fn era_rule(&self) -> EraRule {
         let failed = self.failed_attempts.load(Ordering::Relaxed);
         let is_program = matches!(self.endpoint, ServerEndpoint::Stdio { .. });
-        match failed {
-            _ if self.is_legacy.load(Ordering::Relaxed) => EraRule::ProbablyLegacy,
-            1.. if is_program && failed % 2 == 1 => EraRule::ProbablyLegacy,
-            1.. if is_program => EraRule::DetectOnce,
-            _ => EraRule::Detect,
+        match (self.known_era(), failed) {
+            (Some(ProtocolEra::Legacy), _) => EraRule::ProbablyLegacy,
+            (Some(ProtocolEra::Modern), _) => EraRule::Only(ProtocolEra::Modern),
+            (None, 1..) if is_program && failed % 2 == 1 => EraRule::ProbablyLegacy,
+            (None, 1..) if is_program => EraRule::DetectOnce,
+            (None, _) => EraRule::Detect,
         }
     }
 
@@ -123,16 +125,50 @@ impl UpstreamConnector {
             Some(era) => EraRule::Only(era),
             None => self.era_rule(),
         };
-        let open = UpstreamConnection::connect(&self.name, &self.endpoint, &self.options, declared, rule);
         let limit = self.connect_timeout();
-        let connection = timeout(limit, open).await.unwrap_or(Err(ConnectError::Timeout(limit)));
+        let open = timeout(limit, self.open(declared, rule));
         if other.is_some() {
-            return self.record_other_era(connection);
+            return self.record_other_era(open.await.unwrap_or(Err(ConnectError::Timeout(limit))));
         }
-        let is_legacy =
-            connection.as_ref().is_ok_and(|connection| connection.revision().era() == ProtocolEra::Legacy);
-        self.is_legacy.store(is_legacy, Ordering::Relaxed);
+        // A late answer counts for one attempt, also if it is the next one.
+        let before = self.known_era();
+        if before == Some(ProtocolEra::Modern) {
+            self.set_known_era(None);
+        }
+        let connection = open.await.unwrap_or(Err(ConnectError::Timeout(limit)));
+        match connection.as_ref().map(|connection| connection.revision().era()) {
+            Ok(ProtocolEra::Legacy) => self.set_known_era(Some(ProtocolEra::Legacy)),
+            Err(_) if before != Some(ProtocolEra::Legacy) => {}
+            Ok(ProtocolEra::Modern) | Err(_) => self.set_known_era(None),
+        }
         connection
+    }
+
+    /// Opens a connection, in the modern era if a server that starts slowly turns out to speak it after the legacy
+    /// handshake.
+    async fn open(
+        &self,
+        declared: &DeclaredCapabilities,
+        rule: EraRule,
+    ) -> Result<UpstreamConnection, ConnectError> {
+        let connect =
+            |rule| UpstreamConnection::connect(&self.name, &self.endpoint, &self.options, declared, rule);
+        let connection = connect(rule).await?;
+        if !connection.speaks_modern_too {
+            return Ok(connection);
+        }
+        tracing::info!(handler = %self.name, "the server has answered the probe of its era late: connecting again");
+        self.set_known_era(Some(ProtocolEra::Modern));
+        connection.close().await;
+        connect(EraRule::Only(ProtocolEra::Modern)).await
+    }
+
+    fn known_era(&self) -> Option<ProtocolEra> {
+        *self.known_era.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set_known_era(&self, era: Option<ProtocolEra>) {
+        *self.known_era.lock().unwrap_or_else(PoisonError::into_inner) = era;
     }
 
     /// Records whether a modern server also speaks the legacy era, in which it can send requests.

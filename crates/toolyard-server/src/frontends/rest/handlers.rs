@@ -12,7 +12,9 @@ use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 use toolyard_core::registry::{EntryKind, RegistryEntry};
-use toolyard_core::{Call, CallOutput, Gateway, Json, Outcome, Registry, Tool, ToolError};
+use toolyard_core::{
+    BackendPhase, Call, CallOutput, ErrorCode, Gateway, Json, Outcome, Registry, Tool, ToolError,
+};
 
 use super::body::JsonBody;
 use super::extract::{AuditRecorder, UrlPath};
@@ -108,12 +110,32 @@ pub(super) async fn test(
     let arguments = trial.arguments.map_or("{}".to_owned(), |arguments| arguments.get().to_owned());
     let arguments = Json::parse(arguments).map_err(|error| ProblemDetails::bad_request(error.to_string()))?;
     let caller = caller.to_operator();
+    wait_for_answer(&rest.gateway, &handler.name).await;
     let registry = rest.gateway.settled_for(&caller).await;
-    let entry = tool(&registry, &handler.name, trial.tool_name.as_deref())?;
+    let entry = tool(&registry, &handler.name, trial.tool_name.as_deref())
+        .map_err(|unknown| failure_of(&registry, &handler.name).unwrap_or(unknown))?;
     let call = Call { caller, origin: Some(Arc::new(parts)), ..Call::tool(entry.name.clone(), arguments) };
     let report = run_test(&rest.gateway, &entry, call, handler.kind).await;
     let status = if report.success { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY };
     json_value(status, &report)
+}
+
+/// Waits until a handler has answered or failed: a launcher may be installing its server.
+async fn wait_for_answer(gateway: &Gateway, handler: &str) {
+    let has_answered = |registry: &Arc<Registry>| phase(registry, handler) != Some(&BackendPhase::Connecting);
+    // The registry does not change any more once the gateway stops.
+    let mut registry = gateway.watch();
+    let _stopping = registry.wait_for(has_answered).await;
+}
+
+/// Returns the problem of a handler that has failed.
+fn failure_of(registry: &Registry, handler: &str) -> Option<ProblemDetails> {
+    let BackendPhase::Unavailable { reason } = phase(registry, handler)? else { return None };
+    Some(ProblemDetails::new(ErrorCode::Unavailable, format!("the handler is unavailable: {reason}")))
+}
+
+fn phase<'a>(registry: &'a Registry, handler: &str) -> Option<&'a BackendPhase> {
+    registry.phases().iter().find(|(name, _)| **name == *handler).map(|(_, phase)| phase)
 }
 
 fn unknown_handler(name: &str) -> ProblemDetails {
