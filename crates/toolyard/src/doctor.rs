@@ -1,5 +1,6 @@
 //! `toolyard doctor`: checks a running gateway.
 
+mod sandbox;
 mod tokens;
 
 use std::fmt::Write;
@@ -40,22 +41,6 @@ pub(crate) struct DoctorArgs {
     /// Show how many tokens of a model's context the list of tools takes
     #[arg(long, conflicts_with = "sandbox")]
     tokens: bool,
-}
-
-/// The response of `GET /api/v1/sandbox`.
-#[derive(Deserialize)]
-struct SandboxReport {
-    isolation: String,
-    level: String,
-    ready: bool,
-    layers: Vec<SandboxLayer>,
-}
-
-#[derive(Deserialize)]
-struct SandboxLayer {
-    name: String,
-    missing: Option<String>,
-    hint: Option<String>,
 }
 
 /// The members of the response of `GET /api/v1/status` that are shown as text.
@@ -177,7 +162,7 @@ struct ManifestEdit {
 
 pub(crate) async fn run(args: DoctorArgs, format: OutputFormat) -> anyhow::Result<ExitCode> {
     if args.sandbox {
-        return print_sandbox(&args.remote, format).await;
+        return sandbox::run(&args.remote, format).await;
     }
     if args.tokens {
         return tokens::run(&args.remote, format).await;
@@ -213,33 +198,6 @@ async fn settled_report(remote: &RemoteGateway) -> anyhow::Result<(Bytes, Gatewa
             return Ok((text, status));
         }
         tokio::time::sleep(STATUS_INTERVAL).await;
-    }
-}
-
-async fn print_sandbox(remote: &RemoteGateway, format: OutputFormat) -> anyhow::Result<ExitCode> {
-    let text = remote.get("/api/v1/sandbox").await?;
-    let sandbox: SandboxReport = serde_json::from_slice(&text)
-        .with_context(|| format!("unexpected response from {remote}: not a sandbox report"))?;
-    print(&match format {
-        OutputFormat::Text => output::escape_lines(&sandbox.text()),
-        OutputFormat::Json => String::from_utf8_lossy(&text).into_owned(),
-    });
-    Ok(if sandbox.ready { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-impl SandboxReport {
-    fn text(&self) -> String {
-        let can = if self.ready { "can" } else { "cannot" };
-        let Self { isolation, level, .. } = self;
-        let mut text = format!("isolation `{isolation}`, level `{level}`: functions and scripts {can} run\n");
-        for SandboxLayer { name, missing, hint } in &self.layers {
-            let _ = match missing {
-                None => write!(text, "\n{name:<15} enforced"),
-                Some(why) => write!(text, "\n{name:<15} not enforced: {why}"),
-            };
-            let _ = hint.iter().try_for_each(|hint| write!(text, "\n{:<15} {hint}", ""));
-        }
-        text
     }
 }
 

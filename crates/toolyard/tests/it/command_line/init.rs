@@ -181,7 +181,6 @@ fn manifest_without_clients_has_the_demo() {
 }
 
 #[test]
-#[expect(clippy::too_many_lines, reason = "the test has a file of each client")]
 fn servers_of_all_clients_are_imported() {
     let home = Home::with_clients();
     assert_snapshot!(home.shown(&home.run(&["init", "--yes"])), @"
