@@ -66,6 +66,15 @@ impl SentRequest {
         }
     }
 
+    /// Waits until the rest of the stream contains a text, and drops the stream up to its end: the next call waits for
+    /// the next one.
+    #[track_caller]
+    pub fn skip_through(&mut self, text: &str) {
+        self.wait_for(text);
+        let read = String::from_utf8_lossy(&self.bytes).into_owned();
+        self.bytes = read.split_once(text).unwrap().1.as_bytes().to_vec();
+    }
+
     /// Reads the response to its end. Returns `None` if the connection was closed without one.
     #[track_caller]
     pub fn response(mut self) -> Option<HttpResponse> {
@@ -110,6 +119,8 @@ impl HttpResponse {
         match self.header("content-type") {
             Some("text/event-stream") => {
                 let data = self.body.lines().filter_map(|line| line.strip_prefix("data: "));
+                // The first event of a stream that can be resumed has no message.
+                let data = data.filter(|data| !data.is_empty());
                 data.map(|data| serde_json::from_str(data).unwrap()).collect()
             }
             _ => vec![serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("no JSON: {self:?}"))],

@@ -7,6 +7,7 @@
 //! - [`peers`]: third-party programs and servers;
 //! - [`scripted_server`]: an MCP server on stdio that follows a script;
 //! - [`manifest`], [`messages`]: manifests of a gateway, and JSON-RPC messages of clients;
+//! - [`pages`]: pages of the documentation, whose commands are run;
 //! - [`postgres`]: a PostgreSQL server;
 //! - [`http`]: HTTP requests of tests that block;
 //! - [`line_pipe`]: a client on a pipe;
@@ -26,6 +27,7 @@ pub mod json;
 pub mod line_pipe;
 pub mod manifest;
 pub mod messages;
+pub mod pages;
 pub mod peers;
 pub mod postgres;
 pub mod process;

@@ -1,11 +1,14 @@
 //! `toolyard doctor`: checks a running gateway.
 
+mod sandbox;
 mod tokens;
 
 use std::fmt::Write;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context;
+use bytes::Bytes;
 use serde::Deserialize;
 
 use crate::handler_health::{HandlerFailure, InstallationState};
@@ -17,6 +20,7 @@ use crate::remote::RemoteGateway;
 #[command(after_help = "\
 Examples:
   toolyard doctor
+  toolyard doctor --wait                      wait for servers that are being installed or started
   toolyard doctor --sandbox                   show the isolation of functions and scripts
   toolyard doctor --tokens                    show the tokens that lists of tools take in a model's context
   toolyard doctor --output json               print the response of `GET /api/v1/status`
@@ -26,6 +30,10 @@ pub(crate) struct DoctorArgs {
     #[command(flatten)]
     remote: RemoteGateway,
 
+    /// Wait until each handler is ready or has failed
+    #[arg(long, conflicts_with_all = ["sandbox", "tokens"])]
+    wait: bool,
+
     /// Show which isolation layers the gateway enforces for functions and scripts
     #[arg(long)]
     sandbox: bool,
@@ -33,22 +41,6 @@ pub(crate) struct DoctorArgs {
     /// Show how many tokens of a model's context the list of tools takes
     #[arg(long, conflicts_with = "sandbox")]
     tokens: bool,
-}
-
-/// The response of `GET /api/v1/sandbox`.
-#[derive(Deserialize)]
-struct SandboxReport {
-    isolation: String,
-    level: String,
-    ready: bool,
-    layers: Vec<SandboxLayer>,
-}
-
-#[derive(Deserialize)]
-struct SandboxLayer {
-    name: String,
-    missing: Option<String>,
-    hint: Option<String>,
 }
 
 /// The members of the response of `GET /api/v1/status` that are shown as text.
@@ -170,14 +162,15 @@ struct ManifestEdit {
 
 pub(crate) async fn run(args: DoctorArgs, format: OutputFormat) -> anyhow::Result<ExitCode> {
     if args.sandbox {
-        return print_sandbox(&args.remote, format).await;
+        return sandbox::run(&args.remote, format).await;
     }
     if args.tokens {
         return tokens::run(&args.remote, format).await;
     }
-    let text = args.remote.get("/api/v1/status").await?;
-    let status: GatewayReport = serde_json::from_slice(&text)
-        .with_context(|| format!("unexpected response from {}: not a status", args.remote))?;
+    let (text, status) = match args.wait {
+        true => output::with_wait_notice("handlers that are not ready", settled_report(&args.remote)).await?,
+        false => report(&args.remote).await?,
+    };
     print(&match format {
         OutputFormat::Text => output::escape_lines(&status_text(&status)),
         OutputFormat::Json => String::from_utf8_lossy(&text).into_owned(),
@@ -186,30 +179,25 @@ pub(crate) async fn run(args: DoctorArgs, format: OutputFormat) -> anyhow::Resul
     Ok(if down == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-async fn print_sandbox(remote: &RemoteGateway, format: OutputFormat) -> anyhow::Result<ExitCode> {
-    let text = remote.get("/api/v1/sandbox").await?;
-    let sandbox: SandboxReport = serde_json::from_slice(&text)
-        .with_context(|| format!("unexpected response from {remote}: not a sandbox report"))?;
-    print(&match format {
-        OutputFormat::Text => output::escape_lines(&sandbox.text()),
-        OutputFormat::Json => String::from_utf8_lossy(&text).into_owned(),
-    });
-    Ok(if sandbox.ready { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+/// Returns the status of the gateway, and its text.
+async fn report(remote: &RemoteGateway) -> anyhow::Result<(Bytes, GatewayReport)> {
+    let text = remote.get("/api/v1/status").await?;
+    let status = serde_json::from_slice(&text)
+        .with_context(|| format!("unexpected response from {remote}: not a status"))?;
+    Ok((text, status))
 }
 
-impl SandboxReport {
-    fn text(&self) -> String {
-        let can = if self.ready { "can" } else { "cannot" };
-        let Self { isolation, level, .. } = self;
-        let mut text = format!("isolation `{isolation}`, level `{level}`: functions and scripts {can} run\n");
-        for SandboxLayer { name, missing, hint } in &self.layers {
-            let _ = match missing {
-                None => write!(text, "\n{name:<15} enforced"),
-                Some(why) => write!(text, "\n{name:<15} not enforced: {why}"),
-            };
-            let _ = hint.iter().try_for_each(|hint| write!(text, "\n{:<15} {hint}", ""));
+/// Time between two requests for the status, while handlers start.
+const STATUS_INTERVAL: Duration = Duration::from_millis(300);
+
+/// Returns the first status in which no handler is starting. The time limits of the gateway end every start.
+async fn settled_report(remote: &RemoteGateway) -> anyhow::Result<(Bytes, GatewayReport)> {
+    loop {
+        let (text, status) = report(remote).await?;
+        if !status.handlers.iter().any(HandlerReport::is_starting) {
+            return Ok((text, status));
         }
-        text
+        tokio::time::sleep(STATUS_INTERVAL).await;
     }
 }
 
@@ -282,6 +270,10 @@ impl HandlerReport {
         self.phase == "Unavailable"
     }
 
+    fn is_starting(&self) -> bool {
+        matches!(&*self.phase, "Pending" | "Installing")
+    }
+
     /// Formats the changed tools, one per line.
     fn changed_tools(&self) -> String {
         let Some(first) = self.changes.first() else { return String::new() };
@@ -344,7 +336,7 @@ impl HandlerReport {
     fn line(&self, width: usize) -> String {
         let word = match &*self.phase {
             "Ready" => "ok",
-            "Pending" | "Installing" => "wait",
+            _ if self.is_starting() => "wait",
             _ => "DOWN",
         };
         let Self { name, r#type, endpoint, tools, since, .. } = self;

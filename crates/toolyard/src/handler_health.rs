@@ -79,6 +79,10 @@ struct HandlerHealth {
 }
 
 impl HandlerHealth {
+    fn is_starting(&self) -> bool {
+        matches!(&*self.phase, "Pending" | "Installing")
+    }
+
     /// Describes a handler that is not ready.
     fn problem(&self) -> Option<String> {
         let Self { name, phase, installation, last_error } = self;
@@ -99,10 +103,28 @@ impl HandlerHealth {
     }
 }
 
-/// Prints a note about each handler that is not ready: its tools may be missing.
+/// Prints notes about the handlers that are not ready: their tools may be missing.
 pub(crate) async fn note_unready(remote: &RemoteGateway) {
     let Some(report) = report(remote).await else { return };
-    report.handlers.iter().filter_map(HandlerHealth::problem).for_each(|problem| note(&problem));
+    unready(&report.handlers).iter().for_each(|problem| note(problem));
+}
+
+/// Describes the handlers that are not ready: each that has failed, and those that are starting together.
+fn unready(handlers: &[HandlerHealth]) -> Vec<String> {
+    let (starting, others): (Vec<_>, Vec<_>) = handlers.iter().partition(|handler| handler.is_starting());
+    let mut problems: Vec<_> = others.into_iter().filter_map(HandlerHealth::problem).collect();
+    match &starting[..] {
+        [] => {}
+        [one] => problems.extend(one.problem()),
+        several => {
+            let names: Vec<_> = several.iter().map(|handler| handler.name.as_str()).collect();
+            problems.push(format!("{} handlers are not ready: {}", names.len(), names.join(", ")));
+        }
+    }
+    if !starting.is_empty() {
+        problems.push("`toolyard doctor --wait` waits until they are ready".to_owned());
+    }
+    problems
 }
 
 /// Prints a note about the handler of a tool whose call has failed.
@@ -153,6 +175,15 @@ mod tests {
         down is unavailable: process exited with status 1 | Error: Cannot find module 'x' | \u{1b}
         older is unavailable: gone
         ");
+        assert_snapshot!(unready(&handlers[..5]).join("\n"), @"
+        3 handlers are not ready: new, npx, uvx
+        `toolyard doctor --wait` waits until they are ready
+        ");
+        assert_snapshot!(unready(&handlers[2..3]).join("\n"), @"
+        new is not ready: still connecting
+        `toolyard doctor --wait` waits until they are ready
+        ");
+        assert_eq!(unready(&handlers[6..]).len(), 2);
         assert_snapshot!(lines(HandlerHealth::failure).lines().next().unwrap(), @r"the last failure of ok-again: process exited with status 1 | Error: Cannot find module 'x' | \u{1b}");
     }
 }

@@ -112,6 +112,11 @@ fn discovered_tools(registry: &Registry) -> String {
             BackendPhase::Unavailable { reason } => format!("  {handler}: unavailable ({reason})"),
         });
     }
+    if registry.phases().iter().any(|(_, phase)| matches!(phase, BackendPhase::Connecting)) {
+        each.push(
+            "\n`toolyard doctor --wait` waits for handlers that are connecting or being installed".to_owned(),
+        );
+    }
     let (tools, handlers) = (registry.entries(EntryKind::Tools).len(), registry.phases().len());
     format!("\n{} of {}\n{}", count(tools, "tool"), count(handlers, "handler"), each.join("\n"))
 }

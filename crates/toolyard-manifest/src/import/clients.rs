@@ -1,6 +1,9 @@
 //! The servers in the files of several clients, for a new manifest.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::HashSet,
+    path::{Path, PathBuf},
+};
 
 use serde_json::Value;
 
@@ -8,6 +11,7 @@ use super::{
     ExtractedSecret, ImportNote, ImportedDocument, NameAllocator, import_servers_of, member, parse,
     rewrite::COPIED_SECRET,
     secrets::SecretExtractor,
+    server::is_rename_to,
     servers,
     unresolved::{handlers_mut, name_of, unresolved},
 };
@@ -71,7 +75,13 @@ pub enum SecretPlacement<'a> {
 pub fn import_servers(files: &[ClientFile], secrets_in: SecretPlacement<'_>) -> ClientServers {
     let (mut names, mut secrets) = (NameAllocator::default(), SecretExtractor::default());
     let mut servers = ClientServers::default();
+    let mut known_files = HashSet::new();
     for file in files {
+        // In the home directory, the files of the user are those of the project as well.
+        let path = file.path.canonicalize().unwrap_or_else(|_| file.path.clone());
+        if !known_files.insert((path, &file.project)) {
+            continue;
+        }
         let report = ProblemReport::lenient(&process_environment);
         let imported = import_file(&file.path, file.project.as_deref(), &mut names, &report);
         let source = file.path.display().to_string();
@@ -141,25 +151,34 @@ impl ClientServers {
                 unresolved = missing(&mut imported.document);
             }
         }
-        self.notes.extend(imported.notes);
         self.models.extend(imported.models);
         let handlers = handlers_mut(&mut imported.document).map(std::mem::take).unwrap_or_default();
+        let mut notes = imported.notes;
         for (handler, unresolved) in handlers.iter().zip(unresolved) {
-            self.add(source, handler, unresolved);
+            self.add(source, handler, unresolved, &mut notes);
         }
+        self.notes.extend(notes);
     }
 
     /// Adds a handler unless there is one that differs only in its name.
-    fn add(&mut self, source: &str, node: &TreeNode, unresolved: Option<String>) {
+    fn add(
+        &mut self,
+        source: &str,
+        node: &TreeNode,
+        unresolved: Option<String>,
+        notes: &mut Vec<ImportNote>,
+    ) {
         let report = ProblemReport::lenient(&process_environment);
         let cursor = ValueCursor::document(source, node, &report);
         let Some(handler) = value::object(cursor, StringMode::Literal).map(Value::Object) else { return };
         let name = name_of(node).unwrap_or_default();
         let is_same = |server: &&ClientServer| server.handler["mcpConfig"] == handler["mcpConfig"];
         if let Some(same) = self.servers.iter().find(is_same) {
-            let message = format!("{} is the same as {}", quoted(&name), quoted(&same.name));
+            // It needs no name of its own.
+            notes.retain(|note| !is_rename_to(note, &name));
+            let message = format!("this server is the same as {}, and imported once", quoted(&same.name));
             let location = SourceLocation::at(source, node.position);
-            self.notes.push(ImportNote { location, message, is_warning: false });
+            notes.push(ImportNote { location, message, is_warning: false });
             return;
         }
         self.servers.push(ClientServer { name, handler, unresolved });

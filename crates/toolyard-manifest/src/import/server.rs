@@ -49,6 +49,15 @@ pub(super) fn handlers(
     servers.into_iter().zip(names).filter_map(|(server, name)| server.into_handler(&name, notes)).collect()
 }
 
+/// True if a note says that a server has been given this name, which no other one has.
+pub(super) fn is_rename_to(note: &ImportNote, name: &str) -> bool {
+    note.message.ends_with(&renamed_to(name))
+}
+
+fn renamed_to(name: &str) -> String {
+    format!(" is renamed to {}", quoted(name))
+}
+
 impl<'a> ClientServer<'a> {
     /// Reads an enabled server. A server in a list contains its own name.
     fn of(place: ValueCursor<'a>, name: Option<&str>, notes: &mut Vec<ImportNote>) -> Option<Self> {
@@ -68,10 +77,8 @@ impl<'a> ClientServer<'a> {
     fn into_handler(mut self, name: &str, notes: &mut Vec<ImportNote>) -> Option<TreeNode> {
         let config = self.config(notes)?;
         if self.name != name {
-            notes.push(ImportNote::at(
-                &self.place,
-                format!("{} is renamed to {}", quoted(&self.name), quoted(name)),
-            ));
+            let message = format!("{}{}", quoted(&self.name), renamed_to(name));
+            notes.push(ImportNote::at(&self.place, message));
         }
         self.entry.finish(notes);
         let position = self.place.node().position;

@@ -23,12 +23,14 @@ use toolyard_core::{
     CauseCode, Client, FailureCause, Json, NoClient, Object, SecretRedactor, timed_out_after,
 };
 use toolyard_net::client::RequestError;
+use toolyard_process::SpawnError;
 
 use capabilities::ServerCapabilities;
 use state::DownReason;
 
 use super::catalog::followed_resources::FollowedResources;
 use super::catalog::list_invalidation::{ListInvalidation, ListSet};
+use super::launcher::package_of;
 use super::server_requests::ServerRequestRouter;
 use super::transport::{
     ClientTransport, ConnectionSignals, OutgoingRequest, ProcessEnded, TransportError, UpstreamResult,
@@ -43,7 +45,7 @@ pub(super) enum ConnectError {
     #[error(transparent)]
     Transport(#[from] TransportError),
     #[error(transparent)]
-    Spawn(#[from] toolyard_process::SpawnError),
+    Spawn(#[from] SpawnError),
     #[error("the server refused {method}: {error}")]
     Refused { method: &'static str, error: String },
     #[error("unsupported protocol version {0}")]
@@ -92,9 +94,16 @@ impl ConnectError {
         };
         let cause = match process_end {
             Some(end) => FailureCause::new(self.code(), end.to_string()).with_output(&end.output),
-            None => FailureCause::new(self.code(), self.chain()),
+            None => FailureCause::new(self.code(), self.chain() + &self.missing_package()),
         };
         cause.hiding(secrets)
+    }
+
+    /// Names the package of a missing launcher, as the end of a message.
+    fn missing_package(&self) -> String {
+        let Self::Spawn(SpawnError::Start { command, source }) = self else { return String::new() };
+        let package = package_of(command).filter(|_| source.kind() == ErrorKind::NotFound);
+        package.map(|package| format!("; it comes with {package}")).unwrap_or_default()
     }
 
     /// Returns the kind of the failure.

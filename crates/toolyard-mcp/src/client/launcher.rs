@@ -5,6 +5,7 @@
 //! other.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -48,6 +49,22 @@ impl LauncherKind {
             _ => None,
         }
     }
+}
+
+/// Returns the software that a launcher or interpreter belongs to, which users know by another name.
+pub(super) fn package_of(command: &OsStr) -> Option<&'static str> {
+    Some(match Path::new(command).file_name()?.to_str()? {
+        "node" => "Node.js (package `nodejs` of Debian and Ubuntu)",
+        "npx" | "npm" => "Node.js (packages `nodejs` and `npm` of Debian and Ubuntu)",
+        "bunx" | "bun" => "Bun",
+        "uvx" | "uv" => "uv (package `uv` of PyPI: `pipx install uv`)",
+        "pipx" => "pipx (package `pipx` of Debian and Ubuntu)",
+        "python" | "python3" => "Python (package `python3` of Debian and Ubuntu)",
+        "docker" => "Docker (package `docker.io` of Debian and Ubuntu)",
+        "podman" => "Podman (package `podman` of Debian and Ubuntu)",
+        "go" => "Go (package `golang-go` of Debian and Ubuntu)",
+        _ => return None,
+    })
 }
 
 /// The queues of first starts, one for each kind of launchers. Clones share them.

@@ -71,6 +71,7 @@ async fn failed_program_tells_its_exit_and_its_last_lines() {
         program("echo dying >&2; kill -9 $$").await,
         program("echo waiting for a login >&2; exec sleep 1000").await,
         mcp("transport: stdio, command: /no/such/program").await,
+        mcp("transport: stdio, command: /no/such/npx, args: [server]").await,
         mcp("transport: stdio, command: sh, workDir: /no/such/folder").await,
     ];
     assert_snapshot!(lines.join("\n"), @r#"
@@ -78,6 +79,7 @@ async fn failed_program_tells_its_exit_and_its_last_lines() {
     Unavailable process_killed: process ended by signal 9 | dying
     Unavailable timeout: connecting to the server timed out after 2 s | waiting for a login
     Unavailable program_not_found: cannot start "/no/such/program": No such file or directory (os error 2)
+    Unavailable program_not_found: cannot start "/no/such/npx": No such file or directory (os error 2); it comes with Node.js (packages `nodejs` and `npm` of Debian and Ubuntu)
     Unavailable program_not_found: cannot start "sh": No such file or directory (os error 2)
     "#);
 }

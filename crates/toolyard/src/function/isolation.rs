@@ -9,6 +9,7 @@ use toolyard_process::{ProcessSpawner, ProcessTable};
 use toolyard_server::hosting::CodeHosting;
 use toolyard_store::{DatabaseLocation, StoreOptions};
 
+use crate::output::note;
 use crate::store::ManifestArgs;
 
 /// The isolation of local functions, and the secrets and settings they use.
@@ -51,12 +52,16 @@ impl IsolationArgs {
     }
 }
 
-/// Starts a host for local functions with a store in memory.
+/// Starts a host for local functions with a store in memory. A note says why functions cannot run.
 ///
 /// # Errors
 /// Fails if the store cannot be opened.
 pub(super) async fn start_host(process: &ProcessSettings) -> anyhow::Result<FunctionHost> {
     let store = toolyard_store::open(&StoreOptions::at(DatabaseLocation::Memory)).await?;
     let processes = ProcessTable::new(ProcessSpawner::supervised_by_this_program(), process.limits.processes);
-    Ok(CodeHosting::start(process, &processes, Arc::clone(&store)).host)
+    let hosting = CodeHosting::start(process, &processes, Arc::clone(&store));
+    if let Err(problem) = hosting.sandbox.ready().await {
+        note(&format!("{problem}; for functions of your own, `--isolation best-effort` is enough"));
+    }
+    Ok(hosting.host)
 }

@@ -1,12 +1,13 @@
 //! Files of a release in a root of Debian, which is made from its packages in a minute: `cargo xtask test --rest` runs
 //! these.
 
+mod newcomer;
+
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use tempfile::TempDir;
 
-use crate::podman;
 use crate::release_files::{file, make, printed};
 use crate::tool_list;
 
@@ -47,9 +48,4 @@ fn package_is_installed_upgraded_and_purged() {
     assert_eq!(read("version"), format!("toolyard {}\n", env!("CARGO_PKG_VERSION")));
     tool_list::assert_demo(&tool_list::in_responses(&read("responses")));
     assert_eq!(read("left"), "");
-}
-
-#[test]
-fn image_with_runtimes_runs_servers_of_npm() {
-    podman::check_runtimes(&make("runtimes-image"));
 }

@@ -10,6 +10,7 @@
 mod debian_root;
 mod files;
 mod launchers;
+mod machine;
 mod podman;
 mod release_files;
 mod tool_list;

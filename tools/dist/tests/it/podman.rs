@@ -4,7 +4,6 @@ use std::path::Path;
 use std::process::Command;
 
 use tempfile::TempDir;
-use xtask_support::peers::PeerSoftware;
 
 use crate::release_files::{file, make, printed};
 use crate::tool_list;
@@ -67,34 +66,3 @@ fn image_serves_as_an_ordinary_user() {
     let stderr = String::from_utf8_lossy(&refusal.stderr).into_owned();
     assert!(!refusal.status.success() && stderr.contains("key"), "{stderr}");
 }
-
-/// Checks what `image_serves_as_an_ordinary_user` does of the larger image, whose root takes a minute to make.
-pub(crate) fn check_runtimes(release: &TempDir) {
-    let podman = Podman::with_image(&file(release, "-image-runtimes-amd64.tar"));
-    let image = concat!("localhost/toolyard:", env!("CARGO_PKG_VERSION"), "-runtimes");
-    let versions = "for program in node npm npx python3 uv uvx; do $program --version || exit; done";
-    printed(podman.run(&["--entrypoint=sh"], image).args(["-c", versions]));
-    let manifests = TempDir::new().unwrap();
-    std::fs::write(manifests.path().join("everything.yaml"), EVERYTHING).unwrap();
-    let mount = |from: &Path, to: &str| format!("--volume={}:{to}:ro", from.display());
-    let peers = PeerSoftware::installed().unwrap().node_modules().canonicalize().unwrap();
-    let mounts = [mount(manifests.path(), "/etc/toolyard"), mount(&peers, "/peers/node_modules")];
-    let mut serve = podman.run(&[&mounts[0], &mounts[1]], image);
-    let tools = tool_list::of(serve.args(["stdio", "-f", "/etc/toolyard"]));
-    assert!(tools.iter().any(|name| name == "get-sum"), "{tools:?}");
-}
-
-/// A server from npm.
-const EVERYTHING: &str = "
-apiVersion: omnia.altairalabs.ai/v1alpha1
-kind: ToolRegistry
-metadata: {name: test}
-spec:
-  handlers:
-    - name: everything
-      type: mcp
-      mcpConfig:
-        transport: stdio
-        command: node
-        args: [/peers/node_modules/@modelcontextprotocol/server-everything/dist/index.js]
-";

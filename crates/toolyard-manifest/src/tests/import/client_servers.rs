@@ -112,6 +112,7 @@ fn equal_servers_of_several_clients_are_imported_once() {
     let all = [
         ("one.json", None),
         ("two.json", None),
+        ("./one.json", None),
         ("none.json", None),
         ("broken.json", None),
         ("claude.json", None),
@@ -139,9 +140,8 @@ fn equal_servers_of_several_clients_are_imported_once() {
       mcpConfig:
         transport: stdio
         command: p
-    note: DIR/two.json:1:23: servers.files: `files` is renamed to `files-2`
     note: DIR/two.json:1:49: servers.more: `more` is renamed to `more-2`
-    note: DIR/two.json:1:23: `files-2` is the same as `files`
+    note: DIR/two.json:1:23: this server is the same as `files`, and imported once
     note: DIR/broken.json:2:1: invalid YAML or JSON: while parsing a node, did not find expected node content
     "#);
 }

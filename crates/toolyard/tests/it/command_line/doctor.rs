@@ -2,12 +2,14 @@
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use toolyard_testing::manifest::http_handler;
 use toolyard_testing::peers;
+use toolyard_testing::process::RunningProgram;
 use toolyard_testing::scripted_server::ScriptedServer;
 
 use super::toolyard_with;
-use crate::support::gateway::TestGateway;
+use crate::support::gateway::{TestGateway, toolyard};
 
 /// Runs the command and replaces values that differ between runs.
 #[track_caller]
@@ -58,6 +60,28 @@ fn long_tool_name_is_reported() {
     let long = renamed.lines().find(|line| line.contains("`mcp__toolyard__`")).unwrap();
     assert_eq!(long.matches(&tools[2]).count(), 1, "{long}");
     assert!(!long.contains(" wait"), "{long}");
+}
+
+#[test]
+fn starting_handler_is_waited_for() {
+    let folder = TempDir::new().unwrap();
+    let start = folder.path().join("start");
+    let script = format!(
+        "until [ -e {} ]; do sleep 0.01; done; exec {} demo-server",
+        start.display(),
+        env!("CARGO_BIN_EXE_toolyard")
+    );
+    let late = json!({
+        "name": "late", "type": "mcp",
+        "mcpConfig": {"transport": "stdio", "command": "sh", "args": ["-c", script]},
+    });
+    let gateway = TestGateway::with_settings(&[late], json!({"timeouts": {"firstList": "1ms"}}));
+    let waiting =
+        RunningProgram::start(toolyard(folder.path()).args(["doctor", "--wait", "--url", &gateway.url()]));
+    let now = toolyard_with(&["doctor", "--url", &gateway.url()]);
+    assert!(now.code == 0 && now.stdout.contains("  wait  late"), "{now}");
+    std::fs::write(start, "").unwrap();
+    waiting.stdout.wait_for("the ready handler", |text| text.contains("  ok    late").then_some(()));
 }
 
 #[test]

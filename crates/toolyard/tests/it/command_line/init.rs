@@ -181,7 +181,6 @@ fn manifest_without_clients_has_the_demo() {
 }
 
 #[test]
-#[expect(clippy::too_many_lines, reason = "the test has a file of each client")]
 fn servers_of_all_clients_are_imported() {
     let home = Home::with_clients();
     assert_snapshot!(home.shown(&home.run(&["init", "--yes"])), @"
@@ -192,8 +191,7 @@ fn servers_of_all_clients_are_imported() {
 
     next: toolyard serve
     --- stderr
-    note: .cursor/mcp.json:1:26: mcpServers.desktop: `desktop` is renamed to `desktop-2`
-    note: .cursor/mcp.json:1:26: `desktop-2` is the same as `desktop`
+    note: .cursor/mcp.json:1:26: this server is the same as `desktop`, and imported once
     --- exit status 0
     ");
     let text = home.shown(&home.read("toolyard.yaml"));

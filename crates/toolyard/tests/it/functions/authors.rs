@@ -1,11 +1,13 @@
 //! The local commands for authors of functions.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use toolyard_testing::process::{RunningProgram, run};
+use toolyard_testing::users;
 use toolyard_testing::wait::eventually;
 
 use super::FunctionWorkspace;
@@ -31,6 +33,25 @@ fn every_template_passes_its_tests() {
     assert!(again.code == 1 && again.stderr.contains("already exists"), "{again}");
     let functions: Value = serde_json::from_str(&workspace.succeed(&["list", "--output", "json"])).unwrap();
     assert_eq!(functions["functions"].as_array().map(Vec::len), Some(6), "{functions}");
+}
+
+#[test]
+fn missing_isolation_is_named() {
+    users::assert_root();
+    let home = TempDir::new().unwrap();
+    fs::set_permissions(&home, fs::Permissions::from_mode(0o777)).unwrap();
+    let function = |args: &[&str]| {
+        let program = [env!("CARGO_BIN_EXE_toolyard"), "function"];
+        let mut command = users::as_user(users::ORDINARY_USER, &program);
+        run(command.args(args).current_dir(&home).env("HOME", home.path()))
+    };
+    let made = function(&["new", "--lang", "lua", "greet"]);
+    assert_eq!(made.code, 0, "{made}");
+    let tested = function(&["test", "greet"]);
+    assert_eq!(tested.code, 1, "{tested}");
+    for part in ["note: this machine lacks the required isolation: ", "`--isolation best-effort` is enough"] {
+        assert!(tested.stderr.contains(part), "{tested}");
+    }
 }
 
 #[test]

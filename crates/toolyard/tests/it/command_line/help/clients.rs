@@ -20,6 +20,9 @@ fn of_doctor() {
           --key-file <FILE>
               Read the API key from FILE (default: $TOOLYARD_KEY, sent only to loopback or $TOOLYARD_URL)
 
+          --wait
+              Wait until each handler is ready or has failed
+
           --sandbox
               Show which isolation layers the gateway enforces for functions and scripts
 
@@ -40,6 +43,7 @@ fn of_doctor() {
 
     Examples:
       toolyard doctor
+      toolyard doctor --wait                      wait for servers that are being installed or started
       toolyard doctor --sandbox                   show the isolation of functions and scripts
       toolyard doctor --tokens                    show the tokens that lists of tools take in a model's context
       toolyard doctor --output json               print the response of `GET /api/v1/status`

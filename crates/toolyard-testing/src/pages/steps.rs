@@ -1,10 +1,15 @@
 //! The code blocks of a page.
 
 /// A step of a page.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum PageStep {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PageStep {
     /// A file that the reader writes.
-    File { name: String, text: String },
+    File {
+        /// Its path in the folder of the page.
+        name: String,
+        /// Its content.
+        text: String,
+    },
     /// Commands that the reader runs.
     Commands(String),
     /// The output of the last commands.
@@ -12,7 +17,7 @@ pub(super) enum PageStep {
 }
 
 /// Returns the steps of a page in Markdown.
-pub(super) fn steps(page: &str) -> Vec<PageStep> {
+pub fn steps(page: &str) -> Vec<PageStep> {
     let (mut steps, mut lines) = (Vec::new(), page.lines());
     let mut is_after_commands = false;
     while let Some(line) = lines.next() {
