@@ -108,10 +108,17 @@ fn ends_of(line: &[u8], secrets: &SecretRedactor) -> String {
     // A known secret that is cut here is too far from the ends to be in what is kept.
     let half = line.len().min(MAX_LINE_BYTES);
     let (first, last) = (text(&line[..half]), text(&line[line.len() - half..]));
-    let first = &first[..first.floor_char_boundary(MAX_LAST_BYTES / 2)];
-    let last = &last[last.ceil_char_boundary(last.len().saturating_sub(MAX_LAST_BYTES / 2))..];
-    let first = first.rsplit_once(char::is_whitespace).map_or("", |(words, _)| words);
-    let last = last.split_once(char::is_whitespace).map_or("", |(_, words)| words);
+    let is_space = |(_, char): &(usize, char)| char.is_whitespace();
+    let first_end =
+        first.char_indices().take_while(|(at, _)| *at <= MAX_LAST_BYTES / 2).filter(is_space).last();
+    let first = first_end.map_or("", |(end, _)| &first[..end]);
+    let last_start = last
+        .char_indices()
+        .rev()
+        .take_while(|(at, _)| last.len() - at <= MAX_LAST_BYTES / 2)
+        .filter(is_space)
+        .last();
+    let last = last_start.map_or("", |(start, space)| &last[start + space.len_utf8()..]);
     match (first, last) {
         ("", "") => long_line(MAX_LAST_BYTES),
         (first, last) => format!("{first} … {last}").trim().to_owned(),
