@@ -89,7 +89,10 @@ pub struct ProgramSpec {
 /// Error of starting a program.
 #[derive(Debug, thiserror::Error)]
 pub enum SpawnError {
-    /// The system cannot start the program: not found, not executable, no such folder.
+    /// The working directory is not a folder.
+    #[error("cannot enter the working directory {0:?}: there is no such folder")]
+    WorkDir(PathBuf),
+    /// The system cannot start the program: not found, not executable.
     #[error("cannot start {command:?}")]
     Start {
         /// The program.

@@ -133,8 +133,11 @@ impl ProcessTable {
             #[cfg(not(target_os = "linux"))]
             ProcessSpawner::Supervised { .. } => unsupervised::start(program),
         };
-        let failed = |source| SpawnError::Start { command: program.command.clone(), source };
-        let mut started = started.map_err(failed)?;
+        let mut started = started.map_err(|source| match &program.work_dir {
+            // The system has the same error for it as for a missing program.
+            Some(folder) if !folder.is_dir() => SpawnError::WorkDir(folder.clone()),
+            _ => SpawnError::Start { command: program.command.clone(), source },
+        })?;
         let number = self.shared.register(name, program, &started);
         started.child.entry = Some(ProcessEntry { shared: self.shared.clone(), number, _place: place });
         Ok((started.child, started.pipes))

@@ -79,6 +79,13 @@ async fn start_error_names_the_program() {
 }
 
 #[tokio::test]
+async fn start_error_names_the_missing_folder() {
+    let program = ProgramSpec { work_dir: Some("/no/such/folder".into()), ..shell("true") };
+    let error = start(&program).await.unwrap_err().to_string();
+    assert_eq!(error, r#"cannot enter the working directory "/no/such/folder": there is no such folder"#);
+}
+
+#[tokio::test]
 async fn running_programs_are_listed_and_limited() {
     let processes = ProcessTable::new(ProcessSpawner::Direct, 2);
     let name: Arc<str> = "one".into();

@@ -45,7 +45,7 @@ pub(super) struct BenchReport {
 /// A measurement that failed.
 #[derive(Debug, Serialize)]
 pub(super) struct BenchFailure {
-    /// What was measured.
+    /// The measured section, or the cell of one.
     pub measurement: String,
     /// The error and its causes.
     pub error: String,

@@ -80,7 +80,7 @@ async fn failed_program_tells_its_exit_and_its_last_lines() {
     Unavailable timeout: connecting to the server timed out after 2 s | waiting for a login
     Unavailable program_not_found: cannot start "/no/such/program": No such file or directory (os error 2)
     Unavailable program_not_found: cannot start "/no/such/npx": No such file or directory (os error 2); it comes with Node.js (packages `nodejs` and `npm` of Debian and Ubuntu)
-    Unavailable program_not_found: cannot start "sh": No such file or directory (os error 2)
+    Unavailable program_not_started: cannot enter the working directory "/no/such/folder": there is no such folder
     "#);
 }
 

@@ -25,6 +25,11 @@ const SHOWN_ELSEWHERE: &[(&str, &str, &str)] = &[
         "crates/toolyard/tests/it/processes.rs",
         "(too many running programs (at most 1))",
     ),
+    (
+        "cannot enter the working directory",
+        "crates/toolyard-server/tests/it/causes.rs",
+        r#"cannot enter the working directory "/no/such/folder": there is no such folder"#,
+    ),
     ("DNS: no such host", "crates/toolyard-net/src/failure.rs", r#"Some("DNS: no such host")"#),
     ("DNS: temporary failure", "crates/toolyard-net/src/failure.rs", r#"Some("DNS: temporary failure")"#),
     ("host unreachable", "crates/toolyard-net/src/failure.rs", r#"Some("host unreachable")"#),
@@ -255,7 +260,8 @@ fn every_row_of_the_table_is_shown() {
         gateway.call("fail", json!({}));
     }
     until("the open breaker", &|handler| {
-        handler["name"] != "failing" || handler["lastError"]["code"] == "breaker_open"
+        handler["name"] != "failing"
+            || (handler["lastError"]["code"] == "breaker_open" && handler["phase"] != "Ready")
     });
     let doctor = run(toolyard(folder.path()).args(["doctor", "--url", &gateway.url()])).to_string();
     let python = peer("python/bin/python");

@@ -44,7 +44,7 @@ fn store_from_creation_to_backup() {
     assert_snapshot!(run_in(folder.path(), &["migrate"]), @"
     kind      sqlite
     location  HOME/.local/state/toolyard/toolyard.db
-    version   2 (up to date)
+    version   3 (up to date)
     size      ... KiB
     --- exit status 0
     ");
@@ -69,7 +69,7 @@ fn store_from_creation_to_backup() {
     assert_snapshot!(run_in(folder.path(), &["status", "-f", restored.to_str().unwrap()]), @"
     kind      sqlite
     location  HOME/copy.db
-    version   2 (up to date)
+    version   3 (up to date)
     size      ... KiB
     --- exit status 0
     ");
@@ -83,7 +83,7 @@ fn for_programs() {
     let output: Value = serde_json::from_str(&output.stdout).unwrap();
     assert_eq!(
         (&output["kind"], &output["version"], &output["newest"]),
-        (&json!("sqlite"), &json!(2), &json!(2))
+        (&json!("sqlite"), &json!(3), &json!(3))
     );
     assert!(output["size"].as_u64().unwrap() > 0);
     let copy = folder.path().join("copy.db");
