@@ -53,6 +53,7 @@ mod tests {
         let lines = rest.lines().take_while(|line| !line.starts_with('['));
         let level = |line: &str| {
             let (package, level) = line.split_once(" = { opt-level = ")?;
+            let level = level.split_once(',').map_or(level, |(level, _)| level);
             Some((package.to_owned(), level.trim_end_matches(" }").to_owned()))
         };
         lines.filter_map(level).collect()
