@@ -3,7 +3,7 @@
 //! A page is one session in an empty folder. In the order of the page,
 //!
 //! - a code block whose info string has a file name after the language (`yaml tools.yaml`) is written to that file;
-//! - a `sh` block is run, and has to succeed. A block that begins with a command in [`SERVERS`] runs until the end of the
+//! - a `sh` block is run, and has to succeed. A block that begins with a command in `SERVERS` runs until the end of the
 //!   page, and the page goes on once the gateway is ready;
 //! - a `text` block directly after a `sh` block is the output of its commands. `…` stands for any text.
 //!
