@@ -28,14 +28,16 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::response::Response;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use http::{HeaderValue, Request, StatusCode, header};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
-use hyper::service::{Service, service_fn};
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, sleep, timeout_at};
+use tower_service::Service;
 
 use self::accepted::{AcceptedConnection, ClientStream};
 use self::connection::{ConnectionSignal, OpenConnection, OpenRequest, ResponseBody};
@@ -49,6 +51,25 @@ pub use self::accepted::ClientAddress;
 pub use self::connection::ClientConnection;
 pub use self::socket::SocketListener;
 pub use self::tls::{TlsError, TlsFiles, TlsSettings};
+
+/// Answers the requests of all connections.
+pub trait HttpService: Send + Sync {
+    /// Answers a request.
+    fn answer(&self, request: Request<Body>) -> BoxFuture<'static, Response>;
+}
+
+impl HttpService for Router {
+    fn answer(&self, request: Request<Body>) -> BoxFuture<'static, Response> {
+        let response = self.clone().call(request);
+        async move {
+            match response.await {
+                Ok(response) => response,
+                Err(never) => match never {},
+            }
+        }
+        .boxed()
+    }
+}
 
 /// Limits of one client, and of all clients together.
 #[derive(Debug, Clone, Copy)]
@@ -85,7 +106,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// accepted for one request each, which tells the client that the server stops.
 pub async fn serve(
     listeners: Vec<SocketListener>,
-    router: Router,
+    service: impl HttpService + 'static,
     limits: ListenerLimits,
     workers: &WorkerPool,
     stop: impl Future<Output = ()>,
@@ -94,7 +115,12 @@ pub async fn serve(
         listeners: ListenerSet::new(listeners),
         permits: ConnectionPermits::new(limits.connections, limits.connections_per_address),
         health_permits: ConnectionPermits::new(HEALTH_CONNECTIONS, HEALTH_CONNECTIONS),
-        service: ConnectionService { router, limits, is_draining: Arc::default(), health_only: false },
+        service: ConnectionService {
+            service: Arc::new(service),
+            limits,
+            is_draining: Arc::default(),
+            health_only: false,
+        },
         workers,
     };
     let mut stop = pin!(stop);
@@ -203,7 +229,7 @@ fn is_exhausted(error: &io::Error) -> bool {
 /// The service of connections.
 #[derive(Clone)]
 struct ConnectionService {
-    router: Router,
+    service: Arc<dyn HttpService>,
     limits: ListenerLimits,
     /// `true` if each connection ends with its next response.
     is_draining: Arc<AtomicBool>,
@@ -241,8 +267,7 @@ impl ConnectionService {
         let framing = RequestFraming::default();
         let stream = framing.watch(stream);
         let stream = TimedWrites::new(stream, self.limits.write_time, connection.clone());
-        let router = TowerToHyperService::new(self.router.clone());
-        let service = service_fn(|request| self.answer(&router, &framing, request, client, &connection));
+        let service = service_fn(|request| self.answer(&framing, request, client, &connection));
         let mut conversation = pin!(builder.serve_connection(TokioIo::new(stream), service));
         let mut is_last = false;
         poll_fn(|context| {
@@ -262,7 +287,6 @@ impl ConnectionService {
     /// Answers a request, and closes the connection with the response if necessary.
     async fn answer(
         &self,
-        router: &TowerToHyperService<Router>,
         framing: &RequestFraming,
         mut request: Request<Incoming>,
         client: ClientAddress,
@@ -278,7 +302,7 @@ impl ConnectionService {
             if !connection.is_authenticated() {
                 request.extensions_mut().insert(ClientConnection(connection.clone()));
             }
-            router.call(request).await?
+            self.service.answer(request.map(Body::new)).await
         };
         if self.health_only || self.is_draining.load(Ordering::Relaxed) {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));

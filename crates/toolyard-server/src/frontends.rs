@@ -12,12 +12,12 @@ use axum::Router;
 use toolyard_agent::search::ServiceIndex;
 use toolyard_core::Gateway;
 use toolyard_mcp::server::McpFrontend;
+use toolyard_mcp::server::http::McpEndpoint;
 use toolyard_net::guard::BrowserGuard;
 
 use crate::context::GatewayContext;
 use crate::hosting::CodeHosting;
 use crate::keys::KeyCache;
-use crate::start::StartError;
 
 /// The parts of the gateway that frontends use, beside the context.
 pub(crate) struct FrontendDeps<'a> {
@@ -36,13 +36,10 @@ pub(crate) struct FrontendDeps<'a> {
 }
 
 /// Returns the routes of all frontends that require a key.
-///
-/// # Errors
-/// If a frontend lacks something of this system.
-pub(crate) fn routes(context: &GatewayContext, deps: &FrontendDeps<'_>) -> Result<Router, StartError> {
-    Ok(Router::new()
+pub(crate) fn routes(context: &GatewayContext, deps: &FrontendDeps<'_>, mcp: McpEndpoint) -> Router {
+    Router::new()
         // `/mcp`, and `/sse` and `/message` for clients of 2024-11-05.
-        .merge(mcp::routes(context, deps)?)
+        .merge(mcp.into_router())
         // Calls and operations for programs without MCP.
-        .nest("/api/v1", rest::routes(context, deps)))
+        .nest("/api/v1", rest::routes(context, deps))
 }

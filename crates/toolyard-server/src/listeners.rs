@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use futures_util::future::BoxFuture;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -15,6 +14,7 @@ use toolyard_net::workers::WorkerPool;
 use crate::context::GatewayContext;
 use crate::file_watcher::FileWatcher;
 use crate::health::HEALTH_PATHS;
+use crate::routes::GatewayRoutes;
 use crate::shutdown::Subsystem;
 use crate::start::StartError;
 use crate::status::LastEdit;
@@ -86,7 +86,7 @@ impl BoundListeners {
     pub(crate) fn serve(
         self,
         context: &GatewayContext,
-        routes: Router,
+        routes: GatewayRoutes,
     ) -> Result<ServingListeners, StartError> {
         let Self { listeners, listening: _, certificate, renewal: files } = self;
         let process = &context.process;

@@ -8,10 +8,14 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use http::header;
 use tokio::task::spawn_blocking;
 use toolyard_manifest::{ListenAddress, ProcessSettings};
+use toolyard_mcp::server::http::{McpEndpoint, PATH};
 use toolyard_net::guard::BrowserGuard;
+use toolyard_net::listener::HttpService;
 
 use crate::context::GatewayContext;
 use crate::frontends::rest::{self, ProblemDetails};
@@ -43,15 +47,37 @@ pub(crate) fn all(
     context: &GatewayContext,
     deps: &FrontendDeps<'_>,
     telemetry: &Arc<GatewayTelemetry>,
-) -> Result<Router, StartError> {
+) -> Result<GatewayRoutes, StartError> {
     let (guard, keys) = (deps.guard, deps.keys.clone());
+    let mcp = frontends::mcp::endpoint(context, deps)?;
+    let auth = AuthLayer::new(keys.clone(), guard.clone());
     let metrics =
         Router::new().route("/metrics", get(metrics)).with_state((guard.clone(), telemetry.clone()));
-    let authenticated = frontends::routes(context, deps)?
+    let authenticated = frontends::routes(context, deps, mcp.clone())
         .merge(metrics)
         .fallback(rest::not_found)
-        .layer(AuthLayer::new(keys.clone(), guard.clone()));
-    Ok(health::routes(context, keys).merge(rest::public_routes(guard)).merge(authenticated))
+        .layer(auth.clone());
+    let router = health::routes(context, keys).merge(rest::public_routes(guard)).merge(authenticated);
+    Ok(GatewayRoutes { mcp, auth, router })
+}
+
+/// All routes.
+pub(crate) struct GatewayRoutes {
+    mcp: McpEndpoint,
+    auth: AuthLayer,
+    router: Router,
+}
+
+impl HttpService for GatewayRoutes {
+    /// Answers a request. Those to the MCP endpoint, which are most, do not pass the router: it costs as much as all
+    /// layers of a call.
+    fn answer(&self, request: http::Request<Body>) -> BoxFuture<'static, Response> {
+        if request.uri().path() != PATH {
+            return self.router.answer(request);
+        }
+        let mcp = self.mcp.clone();
+        self.auth.clone().answer(request, |request| mcp.serve(request)).boxed()
+    }
 }
 
 /// Returns the allowed hosts and origins of requests. Other gateways of a cluster use the configured cluster address as

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use axum::Router;
 use sha2::{Digest, Sha256};
 use toolyard_agent::{guides, instructions, management, memory, search};
 use toolyard_core::{Gateway, Registry};
 use toolyard_manifest::{BuiltinSettings, HandlerConfig, ProcessSettings};
-use toolyard_mcp::server::http::{self, HttpOptions};
+use toolyard_mcp::server::http::{HttpOptions, McpEndpoint};
 use toolyard_mcp::server::{
     ClusterMember, FrontendLimits, FrontendOptions, InstructionSource, McpFrontend, OfferedFeatures,
     ServerInfo, SessionLimits, TaskOffer,
@@ -55,13 +54,13 @@ fn instructions(gateway: Arc<Gateway>, builtins: Option<BuiltinSettings>) -> Ins
     }))
 }
 
-/// Returns the routes of the endpoint.
+/// Returns the endpoint of streamable HTTP.
 ///
 /// # Errors
 /// If the cluster uses TLS and the system's root certificates cannot be read.
-pub(super) fn routes(context: &GatewayContext, deps: &FrontendDeps<'_>) -> Result<Router, StartError> {
+pub(crate) fn endpoint(context: &GatewayContext, deps: &FrontendDeps<'_>) -> Result<McpEndpoint, StartError> {
     let options = http_options(&context.process, deps.guard.clone())?;
-    Ok(http::router(deps.mcp.clone(), options))
+    Ok(McpEndpoint::new(deps.mcp.clone(), options))
 }
 
 fn frontend_options(process: &ProcessSettings) -> FrontendOptions {

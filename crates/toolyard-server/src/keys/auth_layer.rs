@@ -245,39 +245,31 @@ where
         self.inner.poll_ready(cx)
     }
 
-    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
-        // A browser sends preflight requests without credentials (Fetch, CORS protocol).
-        if request.method() == Method::OPTIONS && request.headers().contains_key(header::ORIGIN) {
-            return self.inner.call(request).boxed();
-        }
-        match self.layer.keys.lookup_cached(presented_key(request.headers())) {
-            Ok(KeyVerdict::Granted(caller)) => {
-                let lifetime = admit(&mut request, caller);
-                let response = self.inner.call(request);
-                async move { Ok(bind_to_key(response.await?, lifetime)) }.boxed()
-            }
-            Ok(verdict) => {
-                let layer = self.layer.clone();
-                async move { Ok(layer.refuse(&verdict, request).await) }.boxed()
-            }
-            Err(secret) => {
-                // `poll_ready` has reserved this service and not its clone.
-                let clone = self.inner.clone();
-                let mut inner = std::mem::replace(&mut self.inner, clone);
-                let layer = self.layer.clone();
-                async move {
-                    match layer.keys.lookup(secret).await {
-                        KeyVerdict::Granted(caller) => {
-                            let lifetime = admit(&mut request, caller);
-                            Ok(bind_to_key(inner.call(request).await?, lifetime))
-                        }
-                        verdict => Ok(layer.refuse(&verdict, request).await),
-                    }
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        // `poll_ready` has reserved this service and not its clone.
+        let clone = self.inner.clone();
+        let mut inner = std::mem::replace(&mut self.inner, clone);
+        let layer = self.layer.clone();
+        async move {
+            match layer.admit(request).await {
+                Admission::Public(request) => inner.call(request).await,
+                Admission::Granted(request, lifetime) => {
+                    Ok(bind_to_key(inner.call(request).await?, lifetime))
                 }
-                .boxed()
+                Admission::Refused(refusal) => Ok(refusal),
             }
         }
+        .boxed()
     }
+}
+
+/// The admission of a request.
+enum Admission {
+    /// The request needs no key.
+    Public(Request<Body>),
+    /// The request with its caller, and the lifetime of the access.
+    Granted(Request<Body>, KeyLifetime),
+    Refused(Response),
 }
 
 /// Returns the key of a request: the token of its `Authorization` header, or the whole header if it names no scheme, as
@@ -292,7 +284,7 @@ fn presented_key(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// Adds the caller to an admitted request. Returns the lifetime of the access.
-fn admit(request: &mut Request<Body>, caller: AuthenticatedCaller) -> KeyLifetime {
+fn add_caller(request: &mut Request<Body>, caller: AuthenticatedCaller) -> KeyLifetime {
     let extensions = request.extensions_mut();
     if let Some(principal) = caller.principal() {
         extensions.insert(HttpPrincipal(principal));
@@ -334,6 +326,37 @@ fn refusal(verdict: &KeyVerdict, has_key: bool) -> &'static str {
 }
 
 impl AuthLayer {
+    /// Answers a request by `inner` if it is admitted.
+    pub(crate) async fn answer<F: Future<Output = Response>>(
+        self,
+        request: Request<Body>,
+        inner: impl FnOnce(Request<Body>) -> F,
+    ) -> Response {
+        match self.admit(request).await {
+            Admission::Public(request) => inner(request).await,
+            Admission::Granted(request, lifetime) => bind_to_key(inner(request).await, lifetime),
+            Admission::Refused(refusal) => refusal,
+        }
+    }
+
+    async fn admit(&self, mut request: Request<Body>) -> Admission {
+        // A browser sends preflight requests without credentials (Fetch, CORS protocol).
+        if request.method() == Method::OPTIONS && request.headers().contains_key(header::ORIGIN) {
+            return Admission::Public(request);
+        }
+        let verdict = match self.keys.lookup_cached(presented_key(request.headers())) {
+            Ok(verdict) => verdict,
+            Err(secret) => self.keys.lookup(secret).await,
+        };
+        match verdict {
+            KeyVerdict::Granted(caller) => {
+                let lifetime = add_caller(&mut request, caller);
+                Admission::Granted(request, lifetime)
+            }
+            verdict => Admission::Refused(Box::pin(self.refuse(&verdict, request)).await),
+        }
+    }
+
     async fn refuse(&self, verdict: &KeyVerdict, request: Request<Body>) -> Response {
         let is_allowed_origin = self.guard.check(&request).is_ok();
         let (parts, body) = request.into_parts();

@@ -61,12 +61,33 @@ pub const PATH: &str = "/mcp";
 
 /// Returns the routes `/mcp`, and `/sse` and `/message` for clients of 2024-11-05.
 pub fn router(frontend: Arc<McpFrontend>, options: HttpOptions) -> Router {
-    let sessions =
-        Arc::new(SessionTable::new(options.sessions, frontend.budget.clone(), frontend.stopping.clone()));
-    frontend.budget.reclaim_from(Arc::downgrade(&sessions) as Weak<dyn ReclaimBytes>);
-    let sse = sse::router(frontend.clone(), options.clone());
-    let endpoint = Arc::new(HttpFrontend { frontend, sessions, options });
-    Router::new().route(PATH, axum::routing::any(serve)).with_state(endpoint).merge(sse)
+    McpEndpoint::new(frontend, options).into_router()
+}
+
+/// The endpoint of streamable HTTP. Clones share its sessions.
+#[derive(Clone)]
+pub struct McpEndpoint(Arc<HttpFrontend>);
+
+impl McpEndpoint {
+    /// Creates the endpoint of a frontend.
+    pub fn new(frontend: Arc<McpFrontend>, options: HttpOptions) -> Self {
+        let sessions =
+            Arc::new(SessionTable::new(options.sessions, frontend.budget.clone(), frontend.stopping.clone()));
+        frontend.budget.reclaim_from(Arc::downgrade(&sessions) as Weak<dyn ReclaimBytes>);
+        Self(Arc::new(HttpFrontend { frontend, sessions, options }))
+    }
+
+    /// Returns the routes `/mcp`, and `/sse` and `/message` for clients of 2024-11-05.
+    pub fn into_router(self) -> Router {
+        let sse = sse::router(self.0.frontend.clone(), self.0.options.clone());
+        let serve = |State(endpoint): State<Self>, request| async move { endpoint.serve(request).await };
+        Router::new().route(PATH, axum::routing::any(serve)).with_state(self).merge(sse)
+    }
+
+    /// Answers a request to [`PATH`].
+    pub async fn serve(self, request: http::Request<Body>) -> Response {
+        serve(&self.0, request).await
+    }
 }
 
 struct HttpFrontend {
@@ -75,7 +96,7 @@ struct HttpFrontend {
     options: HttpOptions,
 }
 
-async fn serve(State(endpoint): State<Arc<HttpFrontend>>, request: http::Request<Body>) -> Response {
+async fn serve(endpoint: &HttpFrontend, request: http::Request<Body>) -> Response {
     if let Err(problem) = endpoint.options.guard.check(&request) {
         return error_response(
             StatusCode::FORBIDDEN,
