@@ -180,7 +180,7 @@ impl Json {
     /// If this is not an array.
     pub fn to_items(&self) -> Result<Vec<Self>, JsonError> {
         let mut items = Vec::new();
-        JsonLexer::new(&self.0).items(|range| items.push(Self(self.0.slice(range))))?;
+        JsonLexer::of_valid(&self.0, usize::MAX).items(|range| items.push(Self(self.0.slice(range))))?;
         Ok(items)
     }
 

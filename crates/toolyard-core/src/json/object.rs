@@ -1,5 +1,6 @@
 //! An object that is opened one level deep.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::ops::Range;
 
@@ -24,13 +25,29 @@ struct JsonMember {
 impl JsonMember {
     /// Returns `true` if the member has this name.
     fn is(&self, name: &str) -> bool {
-        let quoted = self.key.as_bytes();
-        let plain = &quoted[1..quoted.len() - 1];
-        if plain.contains(&b'\\') {
-            return self.key.to_str().as_deref() == Some(name);
+        let (plain, name) = (self.plain_key(), name.as_bytes());
+        match plain.len().cmp(&name.len()) {
+            // Escapes are longer than what they stand for.
+            Ordering::Less => false,
+            Ordering::Equal => plain == name && !has_escape(plain),
+            Ordering::Greater => {
+                (plain[0] == b'\\' || name.first() == Some(&plain[0]))
+                    && has_escape(plain)
+                    && self.key.to_str().is_some_and(|key| key.as_bytes() == name)
+            }
         }
-        plain == name.as_bytes()
     }
+
+    /// Returns the name without its quotes, with its escapes.
+    fn plain_key(&self) -> &[u8] {
+        let quoted = self.key.as_bytes();
+        &quoted[1..quoted.len() - 1]
+    }
+}
+
+/// Returns `true` if a name has an escape sequence. Names are short, so that a loop is faster than a search.
+fn has_escape(name: &[u8]) -> bool {
+    name.iter().any(|byte| *byte == b'\\')
 }
 
 /// The members of an object in their order. Names are unique.
@@ -70,7 +87,7 @@ impl Object {
     /// Opens a value that was validated before.
     pub(super) fn scanned(text: &Bytes, max_depth: usize) -> Result<Self, JsonError> {
         let mut ranges = Vec::with_capacity(8);
-        JsonLexer::within(text, max_depth).members(|key, value| ranges.push((key, value)))?;
+        JsonLexer::of_valid(text, max_depth).members(|key, value| ranges.push((key, value)))?;
         Self::from_ranges(text, ranges)
     }
 
@@ -84,11 +101,9 @@ impl Object {
     }
 
     fn has_double_name(&self) -> bool {
-        if self.members.len() <= FEW {
-            let later = |(i, member): (usize, &JsonMember)| {
-                member.key.to_str().is_some_and(|name| self.members[..i].iter().any(|m| m.is(&name)))
-            };
-            return self.members.iter().enumerate().any(later);
+        let plain = || self.members.iter().map(JsonMember::plain_key);
+        if self.members.len() <= FEW && !plain().any(has_escape) {
+            return plain().enumerate().any(|(i, name)| plain().take(i).any(|earlier| earlier == name));
         }
         let mut names: Vec<_> = self.members.iter().map(|member| member.key.to_str()).collect();
         names.sort_unstable();

@@ -9,6 +9,8 @@ pub(super) struct JsonLexer<'a> {
     text: &'a [u8],
     at: usize,
     max_depth: usize,
+    /// `true` if the text was validated before, so that values can be skipped by their brackets.
+    is_valid: bool,
 }
 
 /// The open brackets of a text: a bit for each, so that nesting costs no stack and little memory.
@@ -51,7 +53,13 @@ impl<'a> JsonLexer<'a> {
 
     /// Creates a lexer that fails where values are nested more than `max_depth` levels deep.
     pub(super) const fn within(text: &'a [u8], max_depth: usize) -> Self {
-        Self { text, at: 0, max_depth }
+        Self { text, at: 0, max_depth, is_valid: false }
+    }
+
+    /// Creates a lexer of a value that was validated before, which only finds its parts. It fails as
+    /// [`JsonLexer::within`] does.
+    pub(super) const fn of_valid(text: &'a [u8], max_depth: usize) -> Self {
+        Self { text, at: 0, max_depth, is_valid: true }
     }
 
     /// Reads a value that fills the text, except for white space.
@@ -120,6 +128,7 @@ impl<'a> JsonLexer<'a> {
         self.blanks();
         let start = self.at;
         match self.peek() {
+            Some(b'{' | b'[') if self.is_valid => self.skip_container(outer)?,
             Some(b'{' | b'[') => self.container(outer)?,
             first => self.scalar(first)?,
         }
@@ -133,6 +142,31 @@ impl<'a> JsonLexer<'a> {
             Some(first) => self.skip_word(first),
             None => self.fail("the text ends where a value is expected"),
         }
+    }
+
+    /// Skips an object or an array that was validated before.
+    fn skip_container(&mut self, outer: usize) -> Result<(), JsonError> {
+        let mut depth = 0;
+        while let Some(byte) = self.peek() {
+            match byte {
+                b'"' => {
+                    self.string()?;
+                    continue;
+                }
+                b'{' | b'[' => {
+                    self.open(outer + depth)?;
+                    depth += 1;
+                    continue;
+                }
+                b'}' | b']' => depth -= 1,
+                _ => {}
+            }
+            self.at += 1;
+            if depth == 0 {
+                return Ok(());
+            }
+        }
+        self.fail("the text ends inside of a value")
     }
 
     /// Reads an object or an array.
