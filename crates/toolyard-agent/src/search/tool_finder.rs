@@ -1,7 +1,7 @@
 //! The index of all tools, which follows the registry.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use tokio::sync::{Semaphore, watch};
 use tokio::task::spawn_blocking;
@@ -38,7 +38,8 @@ pub(super) struct FinderSnapshot {
     /// The registry that is indexed.
     registry: Weak<Registry>,
     handlers: BTreeMap<Arc<str>, Vec<IndexedTool>>,
-    index: Arc<ToolIndex>,
+    /// The index; empty, and without its lexicon, before the first search.
+    index: OnceLock<Arc<ToolIndex>>,
     /// Number of handlers that were indexed for this snapshot; the others are unchanged.
     handlers_read: usize,
 }
@@ -47,9 +48,12 @@ impl ToolFinder {
     /// Returns a finder of the tools of a gateway, without those of the handler `own`.
     #[must_use]
     pub fn new(gateway: Weak<Gateway>, own: &str) -> Self {
-        let index = Arc::new(ToolIndex::new(english(), RankingWeights::default()));
-        let empty =
-            FinderSnapshot { registry: Weak::new(), handlers: BTreeMap::new(), index, handlers_read: 0 };
+        let empty = FinderSnapshot {
+            registry: Weak::new(),
+            handlers: BTreeMap::new(),
+            index: OnceLock::new(),
+            handlers_read: 0,
+        };
         let (own, snapshot) = (own.into(), watch::Sender::new(Arc::new(empty)));
         Self { gateway, own, snapshot, rebuild_permit: Semaphore::new(1) }
     }
@@ -80,7 +84,7 @@ impl ToolFinder {
     pub(super) async fn hits(&self, view: &Registry, query: &str, limit: usize) -> Vec<FinderHit> {
         let snapshot = self.current().await;
         let seen = |key: &str| view.tool(key).ok().filter(|entry| self.finds(entry));
-        let hits = snapshot.index.search_among(query, limit, |key| seen(key).is_some());
+        let hits = snapshot.index().search_among(query, limit, |key| seen(key).is_some());
         let hit = |SearchHit { key, score, matches_tool }: SearchHit| {
             Some(FinderHit { entry: seen(&key)?.clone(), score, matches_tool })
         };
@@ -89,7 +93,7 @@ impl ToolFinder {
 
     /// Returns `true` if a query may be in another language than English.
     pub(super) async fn may_be_foreign(&self, query: &str) -> bool {
-        self.current().await.index.may_be_foreign(query)
+        self.current().await.index().may_be_foreign(query)
     }
 
     /// Returns `true` if the search includes this tool.
@@ -113,7 +117,7 @@ impl ToolFinder {
         match made {
             Ok(next) => {
                 tracing::debug!(
-                    tools = next.index.len(),
+                    tools = next.index().len(),
                     handlers_read = next.handlers_read,
                     "indexed tools"
                 );
@@ -148,11 +152,15 @@ impl ToolFinder {
     #[cfg(test)]
     pub(super) async fn read(&self) -> (usize, usize) {
         let snapshot = self.current().await;
-        (snapshot.index.len(), snapshot.handlers_read)
+        (snapshot.index().len(), snapshot.handlers_read)
     }
 }
 
 impl FinderSnapshot {
+    fn index(&self) -> &ToolIndex {
+        self.index.get_or_init(|| Arc::new(ToolIndex::new(english(), RankingWeights::default())))
+    }
+
     /// Returns the indexed tools by handler.
     pub(super) fn tools(&self) -> BTreeMap<Arc<str>, Vec<IndexedTool>> {
         self.handlers.clone()
@@ -172,7 +180,7 @@ impl FinderSnapshot {
         changes.extend(gone.map(|name| IndexChange::Remove { server: name.to_string() }));
         let index = match changes.is_empty() {
             true => self.index.clone(),
-            false => Arc::new(self.index.apply(changes)),
+            false => OnceLock::from(Arc::new(self.index().apply(changes))),
         };
         Self { registry: Arc::downgrade(registry), handlers, index, handlers_read: read }
     }
