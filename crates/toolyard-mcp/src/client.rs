@@ -221,7 +221,7 @@ impl McpBackend {
             return Box::pin(self.attempt_in_eras(call, shared, legacy)).await;
         }
         match self.lease_own(&call).await? {
-            Some(leased) => self.attempt_on(leased, call).await,
+            Some(leased) => Box::pin(self.attempt_on(leased, call)).await,
             None => self.attempt_by_default(call, shared).await,
         }
     }
@@ -237,7 +237,7 @@ impl McpBackend {
             None => None,
         };
         match leased {
-            Some(leased) => self.attempt_on(leased, call).await,
+            Some(leased) => Box::pin(self.attempt_on(leased, call)).await,
             None => self.invoke_on(&shared, call).await,
         }
     }
@@ -393,10 +393,14 @@ impl Backend for McpBackend {
     }
 
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Outcome, ToolError>> {
-        Box::pin(async move {
-            let _running = self.usage.as_ref().map(ServerUsage::begin);
-            self.retry.run_attempts(call, |call| self.attempt(call)).await
-        })
+        let attempts = self.retry.run_attempts(call, |call| self.attempt(call));
+        match &self.usage {
+            None => Box::pin(attempts),
+            Some(usage) => Box::pin(async move {
+                let _running = usage.begin();
+                attempts.await
+            }),
+        }
     }
 
     fn stop(&self) -> BoxFuture<'_, ()> {
@@ -412,3 +416,6 @@ impl Backend for McpBackend {
         })
     }
 }
+
+#[cfg(test)]
+mod future_sizes;

@@ -1,5 +1,7 @@
 //! Requests to other servers.
 
+mod connection_pool;
+
 use std::collections::HashMap;
 use std::error::Error;
 use std::path::Path;
@@ -9,11 +11,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Request, Response, Uri, header};
 use http_body_util::Full;
-use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client as HyperClient;
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::client::WebPkiServerVerifier;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -22,6 +21,8 @@ use tokio::runtime;
 use toolyard_core::CauseCode;
 use tower_service::Service;
 
+pub use self::connection_pool::ResponseBody;
+use self::connection_pool::{ConnectionPool, ExchangeError};
 use crate::egress::{EgressPolicy, NonPublicHost, PolicyResolver, is_policy_refusal};
 use crate::failure::{connection_cause, connection_reason};
 use crate::proxy::{ProxyConnector, ProxySettings};
@@ -43,7 +44,7 @@ const KEEP_ALIVE_TIME: Duration = Duration::from_secs(60);
 /// from another runtime would wake that one's thread twice (see [`crate::workers`]).
 #[derive(Debug, Clone)]
 pub struct HttpClient {
-    pools: Arc<RwLock<HashMap<runtime::Id, ConnectionPool>>>,
+    pools: Arc<RwLock<HashMap<runtime::Id, Arc<ConnectionPool>>>>,
     connector: PolicyConnector,
     policy: EgressPolicy,
     tls: Arc<ClientConfig>,
@@ -51,8 +52,6 @@ pub struct HttpClient {
 }
 
 type PolicyConnector = HttpsConnector<ProxyConnector>;
-
-type ConnectionPool = HyperClient<PolicyConnector, Full<Bytes>>;
 
 /// A request without a response.
 #[derive(Debug, thiserror::Error)]
@@ -202,23 +201,19 @@ impl HttpClient {
     ///
     /// # Errors
     /// Errors if there is no response. An error status is a response.
-    pub async fn send(&self, mut request: Request<Full<Bytes>>) -> Result<Response<Incoming>, RequestError> {
+    pub async fn send(
+        &self,
+        mut request: Request<Full<Bytes>>,
+    ) -> Result<Response<ResponseBody>, RequestError> {
         if let Some(credentials) = self.proxies.request_credentials(request.uri()) {
             let credentials = credentials.clone();
             request.headers_mut().insert(header::PROXY_AUTHORIZATION, credentials);
         }
         self.policy.check(request.uri()).map_err(|NonPublicHost| RequestError::NotPublic)?;
-        let runtime = runtime::Handle::current().id();
-        let pools = || self.pools.read().unwrap_or_else(PoisonError::into_inner);
-        let response = if let Some(pool) = pools().get(&runtime) {
-            pool.request(request)
-        } else {
-            self.add_pool(runtime).request(request)
-        };
-        response.await.map_err(|error| match error.is_connect() {
-            true if is_policy_refusal(&error) => RequestError::NotPublic,
-            true => RequestError::Connect(error.into()),
-            false => RequestError::Broken(error.into()),
+        self.pool().send(request).await.map_err(|error| match error {
+            ExchangeError::Connect(error) if is_policy_refusal(&*error) => RequestError::NotPublic,
+            ExchangeError::Connect(error) => RequestError::Connect(error),
+            ExchangeError::Broken(error) => RequestError::Broken(error.into()),
         })
     }
 
@@ -232,15 +227,14 @@ impl HttpClient {
         connection.map(drop).map_err(RequestError::Connect)
     }
 
-    /// Adds the pool of a runtime.
-    fn add_pool(&self, runtime: runtime::Id) -> ConnectionPool {
-        let mut builder = HyperClient::builder(TokioExecutor::new());
-        let pool = builder
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE_TIMEOUT)
-            .build(self.connector.clone());
+    /// Returns the pool of the current runtime.
+    fn pool(&self) -> Arc<ConnectionPool> {
+        let runtime = runtime::Handle::current().id();
+        if let Some(pool) = self.pools.read().unwrap_or_else(PoisonError::into_inner).get(&runtime) {
+            return pool.clone();
+        }
         let mut pools = self.pools.write().unwrap_or_else(PoisonError::into_inner);
-        pools.entry(runtime).or_insert(pool).clone()
+        pools.entry(runtime).or_insert_with(|| Arc::new(ConnectionPool::new(self.connector.clone()))).clone()
     }
 }
 

@@ -9,10 +9,9 @@ use ::http::header::{self, HeaderName};
 use ::http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri};
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::body::Incoming;
 use toolyard_core::ToolError;
 use toolyard_net::body::{self, BodyReadError};
-use toolyard_net::client::{HttpClient, RequestError};
+use toolyard_net::client::{HttpClient, RequestError, ResponseBody};
 use toolyard_openapi::{DescriptionError, DescriptionSources};
 
 use super::{ServiceAccess, credentials::ServiceCredentials};
@@ -300,7 +299,11 @@ impl DescriptionFetcher {
 
     /// Sends a request and follows redirects. Credentials go only to the description's own server; other servers need
     /// public addresses.
-    async fn send(&self, url: &str, display_url: &str) -> Result<Response<Incoming>, DescriptionReadError> {
+    async fn send(
+        &self,
+        url: &str,
+        display_url: &str,
+    ) -> Result<Response<ResponseBody>, DescriptionReadError> {
         let mut uri: Uri = url
             .parse()
             .map_err(|_| DescriptionReadError::Status(display_url.to_owned(), StatusCode::NOT_FOUND))?;

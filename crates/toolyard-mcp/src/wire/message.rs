@@ -114,7 +114,9 @@ impl RpcMessage {
         let id = envelope.get("id").filter(|id| !id.is_null());
         let (id, has_bad_id) =
             (id.and_then(RequestId::parse), id.is_some_and(|id| RequestId::parse(id).is_none()));
-        if envelope.get_str("jsonrpc").as_deref() != Some("2.0") {
+        let version = envelope.get("jsonrpc").map(Json::as_bytes);
+        // The second form may have escapes.
+        if version != Some(b"\"2.0\"") && envelope.get_str("jsonrpc").as_deref() != Some("2.0") {
             return Err(MalformedMessage::malformed_request(id, "`jsonrpc` is not \"2.0\""));
         }
         if has_bad_id {

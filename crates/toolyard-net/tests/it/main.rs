@@ -5,6 +5,7 @@
 mod certificates;
 mod connection_limits;
 mod connection_reasons;
+mod connection_reuse;
 mod draining;
 mod framing;
 mod proxies;

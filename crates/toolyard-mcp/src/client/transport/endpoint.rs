@@ -127,20 +127,37 @@ impl HttpEndpoint {
         url: &Uri,
         body: Bytes,
     ) -> Result<Request<Full<Bytes>>, TransportError> {
-        let accept = match method {
+        let headers = self.headers(&method);
+        self.request_with(method, url, headers, body).await
+    }
+
+    /// Returns the headers of every request: the configured ones, and those of the transports.
+    pub(super) fn headers(&self, method: &Method) -> HeaderMap {
+        let accept = match *method {
             Method::GET => HeaderValue::from_static("text/event-stream"),
             _ => HeaderValue::from_static("application/json, text/event-stream"),
         };
-        let mut request = Request::new(Full::new(body));
-        *request.method_mut() = method;
-        *request.uri_mut() = url.clone();
         let mut headers = self.headers.clone();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(header::ACCEPT, accept);
+        headers
+    }
+
+    /// Builds an HTTP request with these headers and the credentials.
+    pub(super) async fn request_with(
+        &self,
+        method: Method,
+        url: &Uri,
+        mut headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Request<Full<Bytes>>, TransportError> {
         if let Some(auth) = &self.auth {
             let value = auth.header().await.map_err(TransportError::Credentials)?;
             headers.insert(header::AUTHORIZATION, value);
         }
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert(header::ACCEPT, accept);
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = method;
+        *request.uri_mut() = url.clone();
         *request.headers_mut() = headers;
         Ok(request)
     }

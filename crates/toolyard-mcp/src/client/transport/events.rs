@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue};
-use hyper::body::Incoming;
 use toolyard_net::body;
 use toolyard_net::budget::{BudgetExhausted, ByteBudget, ByteReservation, SMALL_MESSAGE};
+use toolyard_net::client::ResponseBody;
 use toolyard_net::sse::{SseDecoder, SseEvent};
 
 use super::{TransportError, parse_message};
@@ -21,7 +21,7 @@ const RETRY_RANGE: (Duration, Duration) = (Duration::from_millis(100), Duration:
 
 /// Reads a stream of events of limited size.
 pub(super) struct SseEventReader {
-    stream: Incoming,
+    stream: ResponseBody,
     decoder: SseDecoder,
     budget: ByteBudget,
     /// Reserved bytes for a large event that is not complete yet.
@@ -74,7 +74,7 @@ pub(super) fn is_message(event: &SseEvent) -> bool {
 }
 
 impl SseEventReader {
-    pub(super) fn new(stream: Incoming, event_bytes: usize, budget: ByteBudget) -> Self {
+    pub(super) fn new(stream: ResponseBody, event_bytes: usize, budget: ByteBudget) -> Self {
         Self { stream, decoder: SseDecoder::new(event_bytes), budget, reserved: ByteReservation::default() }
     }
 

@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Method, Response, Uri};
-use hyper::body::Incoming;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use toolyard_core::Client;
 use toolyard_net::body;
+use toolyard_net::client::ResponseBody;
 
 use super::endpoint::HttpEndpoint;
 use super::events::{self, SseEventReader};
@@ -147,7 +147,10 @@ impl MessageEndpoint {
     }
 }
 
-fn into_stream(endpoint: &HttpEndpoint, response: Response<Incoming>) -> Result<Incoming, ConnectError> {
+fn into_stream(
+    endpoint: &HttpEndpoint,
+    response: Response<ResponseBody>,
+) -> Result<ResponseBody, ConnectError> {
     let (head, body) = response.into_parts();
     match head.status {
         status if status.is_success() && events::is_event_stream(&head.headers) => Ok(body),

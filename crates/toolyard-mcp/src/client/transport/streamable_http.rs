@@ -9,11 +9,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::Full;
-use hyper::body::Incoming;
 use tokio::time::timeout;
 use toolyard_core::Client;
 use toolyard_net::body::{self, BodyReadError};
 use toolyard_net::budget::ByteBudget;
+use toolyard_net::client::ResponseBody;
 
 use progress_routes::ProgressRoutes;
 
@@ -35,6 +35,8 @@ pub(in crate::client) struct HttpTransport {
     budget: ByteBudget,
     /// Headers of every request after the handshake.
     session_headers: HeaderMap,
+    /// All headers that the messages have in common, so that a call copies one map.
+    message_headers: HeaderMap,
     /// Signals to the keeper of the connection.
     signals: Arc<ConnectionSignals>,
     /// Requests of the server to clients.
@@ -46,7 +48,7 @@ pub(in crate::client) struct HttpTransport {
 /// The body of a response.
 enum HttpResponseBody {
     Json(Bytes),
-    Stream(Incoming),
+    Stream(ResponseBody),
 }
 
 impl HttpTransport {
@@ -58,11 +60,13 @@ impl HttpTransport {
     ) -> Self {
         let (max_message_bytes, budget) = (options.max_message_bytes, options.budget.clone());
         let (session_headers, progress_routes) = (HeaderMap::new(), ProgressRoutes::default());
+        let message_headers = endpoint.headers(&Method::POST);
         Self {
             endpoint,
             max_message_bytes,
             budget,
             session_headers,
+            message_headers,
             signals,
             server_requests,
             progress_routes,
@@ -71,6 +75,7 @@ impl HttpTransport {
 
     /// Sets the headers of all further requests.
     pub(in crate::client) fn with_session_headers(mut self, session_headers: HeaderMap) -> Self {
+        self.message_headers.extend(session_headers.clone());
         self.session_headers = session_headers;
         self
     }
@@ -143,19 +148,28 @@ impl HttpTransport {
         body: Bytes,
         headers: HeaderMap,
     ) -> Result<Request<Full<Bytes>>, TransportError> {
-        let mut request = self.endpoint.build_request(method, &self.endpoint.route().url, body).await?;
-        for (name, value) in &self.session_headers {
-            request.headers_mut().insert(name.clone(), value.clone());
+        let common = match method {
+            Method::POST => &self.message_headers,
+            _ => &{
+                let mut common = self.endpoint.headers(&method);
+                common.extend(self.session_headers.clone());
+                common
+            },
+        };
+        // Room for all, also for those of the transport: a map that grows is built again.
+        let mut all = HeaderMap::with_capacity(common.len() + headers.len() + 2);
+        for (name, value) in common {
+            all.append(name, value.clone());
         }
-        request.headers_mut().extend(headers);
-        Ok(request)
+        all.extend(headers);
+        self.endpoint.request_with(method, &self.endpoint.route().url, all, body).await
     }
 
     /// Reads the response to a request until its answer.
     async fn read_response(
         &self,
         id: u64,
-        response: Response<Incoming>,
+        response: Response<ResponseBody>,
         client: &dyn Client,
         budget: &ByteBudget,
     ) -> Result<(UpstreamResult, HeaderMap), TransportError> {
@@ -172,7 +186,7 @@ impl HttpTransport {
         id: u64,
         status: StatusCode,
         headers: &HeaderMap,
-        response: Incoming,
+        response: ResponseBody,
         budget: &ByteBudget,
     ) -> Result<HttpResponseBody, TransportError> {
         if status.is_success() && events::is_event_stream(headers) {

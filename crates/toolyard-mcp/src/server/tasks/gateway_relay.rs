@@ -8,10 +8,9 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, Method, Request, StatusCode, header};
 use http_body_util::Full;
-use hyper::body::Incoming;
 use tokio::time::timeout;
 use toolyard_core::{Caller, ErrorCode, ToolError};
-use toolyard_net::client::HttpClient;
+use toolyard_net::client::{HttpClient, ResponseBody};
 
 use crate::server::interaction::suspended_calls;
 use crate::server::interaction::ticket::TicketLocation;
@@ -79,7 +78,7 @@ pub(super) async fn send_to_gateway(
     address: &str,
     parts: &Parts,
     message: Bytes,
-) -> Result<http::Response<Incoming>, String> {
+) -> Result<http::Response<ResponseBody>, String> {
     let mut request = Request::builder().method(Method::POST).uri(format!("{address}/mcp"));
     for (name, value) in parts.headers.iter().filter(|(name, _)| !DROPPED_HEADERS.contains(name)) {
         request = request.header(name, value);

@@ -3,11 +3,11 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
-use hyper::body::Incoming;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 use toolyard_core::{Client, NotificationBody, Object};
 use toolyard_net::budget::ByteBudget;
+use toolyard_net::client::ResponseBody;
 
 use super::{HttpResponseBody, HttpTransport, match_response};
 use crate::client::convert::is_transient;
@@ -89,7 +89,7 @@ impl HttpTransport {
     pub(super) async fn read_answer(
         &self,
         id: u64,
-        mut stream: Incoming,
+        mut stream: ResponseBody,
         client: &dyn Client,
         budget: &ByteBudget,
     ) -> Result<UpstreamResult, TransportError> {
@@ -146,7 +146,7 @@ impl HttpTransport {
     }
 
     /// Resumes the stream of a request after the delay that the server has set.
-    async fn resume(&self, position: &StreamPosition) -> Result<Incoming, TransportError> {
+    async fn resume(&self, position: &StreamPosition) -> Result<ResponseBody, TransportError> {
         let (mut wait, mut attempts_left) = (position.retry_delay(), MAX_RESUME_ATTEMPTS);
         loop {
             sleep(wait).await;
@@ -160,7 +160,7 @@ impl HttpTransport {
         }
     }
 
-    async fn open_stream_from(&self, position: &StreamPosition) -> Result<Incoming, TransportError> {
+    async fn open_stream_from(&self, position: &StreamPosition) -> Result<ResponseBody, TransportError> {
         let request = self.build_request(Method::GET, Bytes::new(), position.headers()).await?;
         let (head, response) = self.endpoint.client().send(request).await?.into_parts();
         self.stream_of(head.status, &head.headers, response).await
@@ -170,8 +170,8 @@ impl HttpTransport {
         &self,
         status: StatusCode,
         headers: &HeaderMap,
-        response: Incoming,
-    ) -> Result<Incoming, TransportError> {
+        response: ResponseBody,
+    ) -> Result<ResponseBody, TransportError> {
         // Id 0 is never used, so that no body counts as an answer.
         match self.read_body(0, status, headers, response, &self.budget).await? {
             HttpResponseBody::Stream(stream) => Ok(stream),
