@@ -250,7 +250,7 @@ impl fmt::Debug for Json {
 /// Replaces line breaks by blanks, in text that a [`JsonLexer`] has accepted: a string has no raw line break, so no
 /// value changes.
 fn without_breaks(text: Bytes) -> Bytes {
-    if memchr::memchr2(b'\n', b'\r', &text).is_none() {
+    if !has_breaks(&text) {
         return text;
     }
     let mut text = text.try_into_mut().unwrap_or_else(|shared| BytesMut::from(&*shared));
@@ -258,6 +258,10 @@ fn without_breaks(text: Bytes) -> Bytes {
         *byte = b' ';
     }
     text.freeze()
+}
+
+fn has_breaks(text: &[u8]) -> bool {
+    memchr::memchr2(b'\n', b'\r', text).is_some()
 }
 
 fn check_utf8(text: &[u8]) -> Result<(), JsonError> {

@@ -2,12 +2,11 @@
 
 use std::cmp::Ordering;
 use std::fmt;
-use std::ops::Range;
 
 use bytes::Bytes;
 
 use super::scan::JsonLexer;
-use super::{Json, JsonError, check_utf8, without_breaks};
+use super::{Json, JsonError, check_utf8, has_breaks, without_breaks};
 
 /// Number of members up to which duplicates are found by comparing them one by one, without sorting.
 const FEW: usize = 16;
@@ -45,9 +44,9 @@ impl JsonMember {
     }
 }
 
-/// Returns `true` if a name has an escape sequence. Names are short, so that a loop is faster than a search.
+/// Returns `true` if a name has an escape sequence.
 fn has_escape(name: &[u8]) -> bool {
-    name.iter().any(|byte| *byte == b'\\')
+    memchr::memchr(b'\\', name).is_some()
 }
 
 /// The members of an object in their order. Names are unique.
@@ -78,22 +77,26 @@ impl Object {
     pub fn parse_within(text: impl Into<Bytes>, max_depth: usize) -> Result<Self, JsonError> {
         let text = text.into();
         check_utf8(&text)?;
-        // Ranges first: the text is only sliced once its line breaks are replaced.
-        let mut ranges = Vec::with_capacity(8);
-        JsonLexer::within(&text, max_depth).members(|key, value| ranges.push((key, value)))?;
-        Self::from_ranges(&without_breaks(text), ranges)
+        if !has_breaks(&text) {
+            return Self::read(&text, JsonLexer::within(&text, max_depth));
+        }
+        // Its line breaks may be replaced only if it is valid.
+        JsonLexer::within(&text, max_depth).whole_value()?;
+        let text = without_breaks(text);
+        Self::read(&text, JsonLexer::of_valid(&text, max_depth))
     }
 
     /// Opens a value that was validated before.
     pub(super) fn scanned(text: &Bytes, max_depth: usize) -> Result<Self, JsonError> {
-        let mut ranges = Vec::with_capacity(8);
-        JsonLexer::of_valid(text, max_depth).members(|key, value| ranges.push((key, value)))?;
-        Self::from_ranges(text, ranges)
+        Self::read(text, JsonLexer::of_valid(text, max_depth))
     }
 
-    fn from_ranges(text: &Bytes, ranges: Vec<(Range<usize>, Range<usize>)>) -> Result<Self, JsonError> {
-        let member = |(key, value)| JsonMember { key: Json(text.slice(key)), value: Json(text.slice(value)) };
-        let object = Self { members: ranges.into_iter().map(member).collect() };
+    fn read(text: &Bytes, mut lexer: JsonLexer<'_>) -> Result<Self, JsonError> {
+        let mut members = Vec::with_capacity(8);
+        lexer.members(|key, value| {
+            members.push(JsonMember { key: Json(text.slice(key)), value: Json(text.slice(value)) });
+        })?;
+        let object = Self { members };
         match object.has_double_name() {
             false => Ok(object),
             true => Err(JsonError { problem: "a member is named twice in the object", offset: 0 }),
