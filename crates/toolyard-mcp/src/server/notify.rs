@@ -3,5 +3,6 @@
 
 mod changes;
 pub(super) mod listen;
+pub(super) mod notice_queue;
 pub(super) mod notification_sink;
 pub(super) mod progress;

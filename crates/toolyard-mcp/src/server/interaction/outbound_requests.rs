@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use bytes::Bytes;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use toolyard_core::{InputRequest, InputRequestError, Json, Object};
 
+use crate::server::notify::notice_queue::NoticeSender;
 use crate::wire::{RequestId, RpcError, ask_method, message, method};
 
 /// Maximum number of unanswered requests to one client.
@@ -34,7 +34,7 @@ impl OutboundRequests {
     pub(super) async fn request(
         &self,
         ask: InputRequest,
-        messages: &mpsc::Sender<Bytes>,
+        messages: &NoticeSender,
     ) -> Result<Json, InputRequestError> {
         let (sender, answer) = oneshot::channel();
         let id = self.next.fetch_add(1, Ordering::Relaxed);
@@ -86,14 +86,15 @@ impl OutboundRequests {
 struct OutboundCancelGuard<'a> {
     asks: &'a OutboundRequests,
     id: u64,
-    messages: &'a mpsc::Sender<Bytes>,
+    messages: &'a NoticeSender,
 }
 
 impl Drop for OutboundCancelGuard<'_> {
     fn drop(&mut self) {
         if self.asks.remove(self.id).is_some() {
             let params = Object::new().with("requestId", Json::unsigned(self.id));
-            let _full = self.messages.try_send(message::notification(method::CANCELLED, &params));
+            let notification = message::notification(method::CANCELLED, &params);
+            let _is_sent = self.messages.try_send_with(|| Some(notification));
         }
     }
 }

@@ -4,17 +4,17 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tokio::sync::mpsc;
 use toolyard_core::{ClientNotification, LogLevel, Object};
 use toolyard_net::budget::ByteBudget;
 
+use super::notice_queue::NoticeSender;
 use super::progress::ProgressReporter;
 use crate::wire::{RequestId, message, meta, method};
 
 /// Receives the notifications of one request.
 #[derive(Debug, Default)]
 pub(in crate::server) struct NotificationSink {
-    messages: Option<mpsc::Sender<Bytes>>,
+    messages: Option<NoticeSender>,
     /// Memory budget of queued messages.
     budget: ByteBudget,
     /// Progress notifications, if the client wants them.
@@ -34,11 +34,7 @@ struct MissedNotices {
 
 impl NotificationSink {
     /// Creates the sink of a request with this `_meta`. A modern request contains its log level.
-    pub(in crate::server) fn new(
-        meta: &Object,
-        messages: Option<mpsc::Sender<Bytes>>,
-        budget: &ByteBudget,
-    ) -> Self {
+    pub(in crate::server) fn new(meta: &Object, messages: Option<NoticeSender>, budget: &ByteBudget) -> Self {
         let min_log_level = meta.get_str(meta::LOG_LEVEL).and_then(|level| LogLevel::parse(&level));
         // A token is a string or a number, like an id.
         let token = meta.get(meta::PROGRESS_TOKEN).filter(|token| RequestId::parse(token).is_some());
@@ -50,7 +46,7 @@ impl NotificationSink {
     }
 
     /// Returns the queue for requests to the client; `None` if it accepts only the response.
-    pub(in crate::server) const fn messages(&self) -> Option<&mpsc::Sender<Bytes>> {
+    pub(in crate::server) const fn messages(&self) -> Option<&NoticeSender> {
         self.messages.as_ref()
     }
 
@@ -93,7 +89,7 @@ impl NotificationSink {
 
     /// Keeps notifications from now on: the request ends, and the client returns with another one.
     pub(in crate::server) fn pause(&mut self) {
-        let capacity = self.messages.as_ref().map_or(0, mpsc::Sender::max_capacity);
+        let capacity = self.messages.as_ref().map_or(0, NoticeSender::capacity);
         let missed = MissedNotices { notices: VecDeque::new(), capacity };
         *self = Self { min_log_level: self.min_log_level, missed: Some(missed), ..Self::default() };
     }
@@ -111,14 +107,8 @@ impl NotificationSink {
 }
 
 /// Queues a message; `false` if the queue is full or the memory budget is exhausted.
-pub(in crate::server) fn enqueue(
-    messages: &mpsc::Sender<Bytes>,
-    budget: &ByteBudget,
-    message: Bytes,
-) -> bool {
-    let Ok(permit) = messages.try_reserve() else { return false };
-    let held_message = budget.try_hold(message);
-    held_message.map(|message| permit.send(message)).is_ok()
+pub(in crate::server) fn enqueue(messages: &NoticeSender, budget: &ByteBudget, message: Bytes) -> bool {
+    messages.try_send_with(|| budget.try_hold(message).ok())
 }
 
 impl MissedNotices {

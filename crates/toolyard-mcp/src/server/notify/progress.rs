@@ -5,12 +5,11 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bytes::Bytes;
-use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use toolyard_core::{Json, NotificationBody, Object};
 use toolyard_net::budget::ByteBudget;
 
+use super::notice_queue::NoticeSender;
 use super::notification_sink::enqueue;
 use crate::wire::{message, meta, method};
 
@@ -22,7 +21,7 @@ const HEARTBEAT_STEP: f64 = 1e-6;
 pub(in crate::server) struct ProgressReporter {
     /// The progress token of the client.
     token: Json,
-    messages: mpsc::Sender<Bytes>,
+    messages: NoticeSender,
     budget: ByteBudget,
     last: Mutex<LastProgress>,
 }
@@ -39,7 +38,7 @@ struct LastProgress {
 }
 
 impl ProgressReporter {
-    pub(super) fn new(token: Json, messages: mpsc::Sender<Bytes>, budget: ByteBudget) -> Self {
+    pub(super) fn new(token: Json, messages: NoticeSender, budget: ByteBudget) -> Self {
         let last = LastProgress { sent_at: Instant::now(), params: Object::new(), has_heartbeat: false };
         Self { token, messages, budget, last: Mutex::new(last) }
     }
@@ -116,16 +115,18 @@ pub(in crate::server) async fn with_heartbeat<T>(
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
     use tokio::time::sleep;
 
     use super::*;
+    use crate::server::notify::notice_queue::notice_queue;
 
     const EVERY: Duration = Duration::from_secs(20);
 
     /// Checks the notifications that a client gets, with their times, while a server sends these after so many seconds
     /// each.
     async fn check(server: &[(u64, &str)], end: u64, expect: &[&str]) {
-        let (sender, mut messages) = mpsc::channel(100);
+        let (sender, mut messages) = notice_queue(100);
         let progress = Arc::new(ProgressReporter::new(Json::integer(1), sender, ByteBudget::default()));
         let start = Instant::now();
         let work = async {
@@ -152,7 +153,7 @@ mod tests {
                 }
             }
         }
-        while let Ok(message) = messages.try_recv() {
+        while let Some(message) = messages.try_recv() {
             record(message);
         }
         assert_eq!(lines, expect);

@@ -7,11 +7,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use futures_util::future::{AbortHandle, Abortable};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use toolyard_core::{Json, LogLevel, Object};
 use toolyard_net::budget::ByteBudget;
 
 use crate::server::interaction::outbound_requests::OutboundRequests;
+use crate::server::notify::notice_queue::{NoticeReceiver, NoticeSender, notice_queue};
 use crate::server::notify::notification_sink::enqueue;
 use crate::wire::{ProtocolRevision, RequestId};
 
@@ -34,7 +35,7 @@ pub(in crate::server) struct LegacyClient {
     pub(in crate::server) requests: Arc<CancellableRequests>,
     followed: watch::Sender<UriSet>,
     /// Queue of the stream of messages that belong to no request, if one is open.
-    notification_stream: Mutex<Option<mpsc::Sender<Bytes>>>,
+    notification_stream: Mutex<Option<NoticeSender>>,
     /// Memory budget of queued messages.
     budget: ByteBudget,
 }
@@ -91,8 +92,8 @@ impl LegacyClient {
 
     /// Opens the stream of messages that belong to no request, and ends an older one. `most` messages may be queued;
     /// further ones are dropped.
-    pub(in crate::server) fn open_notification_stream(&self, capacity: usize) -> mpsc::Receiver<Bytes> {
-        let (sender, messages) = mpsc::channel(capacity.max(1));
+    pub(in crate::server) fn open_notification_stream(&self, capacity: usize) -> NoticeReceiver {
+        let (sender, messages) = notice_queue(capacity);
         *self.notification_stream.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
         messages
     }

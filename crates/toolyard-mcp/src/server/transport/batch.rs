@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::future::join_all;
-use tokio::sync::mpsc;
 use toolyard_core::{Caller, Json};
 
 use crate::server::interaction::request_client::RequestClient;
+use crate::server::notify::notice_queue::NoticeSender;
 use crate::server::notify::notification_sink::NotificationSink;
 use crate::server::session::legacy_client::LegacyClient;
 use crate::server::{McpFrontend, McpRequest, RequestContext};
@@ -50,7 +50,7 @@ pub(super) struct BatchContext {
     pub(super) caller: Caller,
     pub(super) origin: Option<Arc<dyn Any + Send + Sync>>,
     /// Queue of notifications and requests to the client, if it accepts a stream.
-    pub(super) queue: Option<mpsc::Sender<Bytes>>,
+    pub(super) queue: Option<NoticeSender>,
 }
 
 /// Handles the messages of a batch and returns the responses, each in pieces.

@@ -11,7 +11,6 @@ use bytes::Bytes;
 use futures_util::future::{AbortHandle, Abortable, BoxFuture};
 use futures_util::stream::{FuturesUnordered, SelectAll, StreamExt};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use toolyard_core::{Caller, CallerPeer, ErrorCode, Object, Registry, ToolError};
 
@@ -20,6 +19,7 @@ use crate::lines::{self, InputLine, LineReader};
 use crate::server::interaction::request_client::RequestClient;
 use crate::server::methods::admit;
 use crate::server::notify::listen::MessageStream;
+use crate::server::notify::notice_queue::{NoticeReceiver, NoticeSender, notice_queue};
 use crate::server::notify::notification_sink::NotificationSink;
 use crate::server::session::legacy_client::LegacyClient;
 use crate::server::session::random_id;
@@ -126,8 +126,8 @@ type PendingResponse = BoxFuture<'static, Option<Vec<Bytes>>>;
 struct DuplexConnection {
     frontend: Arc<McpFrontend>,
     /// Queue of notifications of running requests, and of requests to the client.
-    sender: mpsc::Sender<Bytes>,
-    messages: mpsc::Receiver<Bytes>,
+    sender: NoticeSender,
+    messages: NoticeReceiver,
     /// Number of messages taken from the queue.
     messages_sent: u64,
     requests: FuturesUnordered<PendingResponse>,
@@ -154,7 +154,7 @@ struct QueuedResponse {
 
 impl DuplexConnection {
     fn new(frontend: Arc<McpFrontend>, caller: Caller, max_requests: usize, drain_time: Duration) -> Self {
-        let (sender, messages) = mpsc::channel(frontend.limits.max_queued_notices.max(1));
+        let (sender, messages) = notice_queue(frontend.limits.max_queued_notices);
         Self {
             frontend,
             sender,
@@ -233,7 +233,7 @@ impl DuplexConnection {
     fn next_response(&mut self) -> Option<Vec<Bytes>> {
         let first = self.responses.front()?;
         if self.messages_sent < first.after_messages
-            && let Ok(message) = self.messages.try_recv()
+            && let Some(message) = self.messages.try_recv()
         {
             self.messages_sent += 1;
             return Some(vec![message]);

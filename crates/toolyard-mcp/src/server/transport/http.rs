@@ -12,7 +12,6 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use tokio::sync::mpsc;
 use tokio::time::timeout;
 use toolyard_core::access::AccessGrant;
 use toolyard_core::{Caller, CallerPeer, ErrorCode, Json, Object, ToolError};
@@ -32,6 +31,7 @@ use super::streams::{ResumeOutcome, SessionStreams, StreamItem, StreamReader};
 use super::{batch, sse};
 use crate::server::interaction::request_client::RequestClient;
 use crate::server::methods::admit;
+use crate::server::notify::notice_queue::{NoticeReceiver, NoticeSender, notice_queue};
 use crate::server::notify::notification_sink::NotificationSink;
 use crate::server::session::owner::{SessionOwner, owner_of_request};
 use crate::server::session::{LegacySession, SessionLimits, SessionTable};
@@ -297,17 +297,14 @@ impl HttpFrontend {
         &self,
         meta: &Object,
         headers: &HeaderMap,
-    ) -> (NotificationSink, Option<mpsc::Receiver<Bytes>>) {
+    ) -> (NotificationSink, Option<NoticeReceiver>) {
         let (sender, messages) = self.notification_queue(headers).unzip();
         (NotificationSink::new(meta, sender, &self.frontend.budget), messages)
     }
 
     /// Creates a queue of messages that precede the response, if the client accepts a stream.
-    fn notification_queue(
-        &self,
-        headers: &HeaderMap,
-    ) -> Option<(mpsc::Sender<Bytes>, mpsc::Receiver<Bytes>)> {
-        accepts_stream(headers).then(|| mpsc::channel(self.frontend.limits.max_queued_notices.max(1)))
+    fn notification_queue(&self, headers: &HeaderMap) -> Option<(NoticeSender, NoticeReceiver)> {
+        accepts_stream(headers).then(|| notice_queue(self.frontend.limits.max_queued_notices))
     }
 
     /// Handles the response of a legacy client to a request of the gateway.

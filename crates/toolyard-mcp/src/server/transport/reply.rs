@@ -12,7 +12,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{self, Stream};
 use futures_util::{FutureExt, StreamExt};
 use http::{HeaderValue, StatusCode, header};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use toolyard_net::body::{self, BodyPieces};
@@ -23,6 +23,7 @@ use super::client_events::ClientEvents;
 use super::replay::StreamPurpose;
 use super::streams::{SessionStreams, StreamItem, StreamReader};
 use crate::server::McpAnswer;
+use crate::server::notify::notice_queue::NoticeReceiver;
 use crate::server::session::LegacySession;
 use crate::wire::{RequestId, RpcError, message};
 
@@ -75,7 +76,7 @@ impl HttpReply {
 /// events gets a stream for a small answer too.
 pub(super) async fn respond(
     mut answer: PendingReply,
-    messages: Option<mpsc::Receiver<Bytes>>,
+    messages: Option<NoticeReceiver>,
     session: Option<Arc<LegacySession>>,
     events: ClientEvents,
 ) -> Response {
@@ -86,16 +87,16 @@ pub(super) async fn respond(
         biased;
         reply = &mut answer => match messages.try_recv() {
             // Both are ready at once, as when the server writes them together.
-            Ok(message) => {
+            Some(message) => {
                 answer = std::future::ready(reply).boxed();
                 Some(message)
             }
-            Err(_) if reply.as_ref().is_some_and(|reply| reply.is_preferred_as(events)) => {
+            None if reply.as_ref().is_some_and(|reply| reply.is_preferred_as(events)) => {
                 answer = std::future::ready(reply).boxed();
                 is_answered = true;
                 None
             }
-            Err(_) => return json_reply(reply),
+            None => return json_reply(reply),
         },
         Some(message) = messages.recv() => Some(message),
         () = tokio::time::sleep(if is_primed && !events.are_limited() { STREAM_AFTER } else { KEEP_ALIVE_AFTER }) => None,
@@ -122,7 +123,7 @@ pub(super) async fn respond(
 fn resumable_stream(
     session: &Arc<LegacySession>,
     first: Option<Bytes>,
-    messages: mpsc::Receiver<Bytes>,
+    messages: NoticeReceiver,
     answer: PendingReply,
     events: ClientEvents,
 ) -> StreamReader {
@@ -142,7 +143,7 @@ fn resumable_stream(
 /// Returns all messages of a request that the client reads: those before the answer, then the answer.
 fn reply_items(
     first: Option<Bytes>,
-    messages: mpsc::Receiver<Bytes>,
+    messages: NoticeReceiver,
     answer: PendingReply,
     events: ClientEvents,
 ) -> impl Stream<Item = StreamItem> + Send {
@@ -210,7 +211,7 @@ struct ReplyStream {
     answer: PendingReply,
     /// The messages of the answer that are not sent yet.
     responses: Option<VecDeque<Vec<Bytes>>>,
-    messages: mpsc::Receiver<Bytes>,
+    messages: NoticeReceiver,
 }
 
 impl ReplyStream {
@@ -226,8 +227,8 @@ impl ReplyStream {
         }
         // Messages that were sent before the answer precede it.
         match self.messages.try_recv() {
-            Ok(message) => Some((StreamItem::Message(vec![message]), self)),
-            Err(_) => Some((StreamItem::Answer(self.responses.as_mut()?.pop_front()?), self)),
+            Some(message) => Some((StreamItem::Message(vec![message]), self)),
+            None => Some((StreamItem::Answer(self.responses.as_mut()?.pop_front()?), self)),
         }
     }
 }
