@@ -13,6 +13,9 @@ use crate::loaded_version::LoadedVersion;
 use crate::project::FunctionKind;
 use crate::run::{CodeRunner, RunError, RunOutput};
 
+/// Time that a runner gets to say why a call has exceeded its deadline.
+const RUNNER_DELAY: Duration = Duration::from_millis(200);
+
 /// Reply to a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FunctionReply {
@@ -129,8 +132,8 @@ pub async fn invoke(
         request_id: request_id.clone(),
         deadline: SystemTime::now() + time,
     };
-    // The runner has the same limit; callers do not depend on it.
-    let ran = timeout_at(deadline, run.run(&loaded.code, event, &context)).await;
+    // The runner has the same limit, and knows what took the time; callers do not depend on it.
+    let ran = timeout_at(deadline + RUNNER_DELAY, run.run(&loaded.code, event, &context)).await;
     let late = || InvokeError::TimedOut(time);
     let (failure, log) = match ran.map_err(|_| late())? {
         Ok(RunOutput { answer, log }) => {

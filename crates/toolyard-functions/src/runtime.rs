@@ -159,7 +159,7 @@ impl FunctionRuntime {
     pub async fn load(&self, code: &Arc<FunctionCode>) -> Result<(), RunError> {
         let deadline = Instant::now() + code.limits.time_limit;
         let visit = self.workers.acquire_call(code, deadline).await?;
-        let placed = timeout_at(deadline, visit.worker(deadline)).await.unwrap_or(Err(RunError::TimedOut))?;
+        let placed = visit.worker(deadline).await?;
         visit.release(placed);
         Ok(())
     }

@@ -6,6 +6,7 @@ use xtask_client::McpEra;
 use super::report::BenchReport;
 use super::sample::{SampleRounds, median};
 use super::table::{TableCell, number, table, text};
+use super::targets::TargetKind;
 
 /// The CPU time of a call without one layer of the gateway, and the saving.
 #[derive(Serialize)]
@@ -15,9 +16,10 @@ pub(super) struct LayerCostRow {
     pub saved: CpuDifference,
 }
 
-/// The CPU time that an API key, the audit trail and telemetry add to a call.
+/// The CPU time that operating features add to a call of an unaudited gateway.
 #[derive(Serialize)]
 pub(super) struct OperationCostRow {
+    pub target: TargetKind,
     pub era: McpEra,
     pub in_flight: usize,
     pub added: CpuDifference,
@@ -50,11 +52,11 @@ impl BenchReport {
     /// The CPU time that operating features add, for each load.
     pub(super) fn added_table(&self) -> String {
         let rows = self.added.iter().map(|row| {
-            let cells = [text(row.era.name()), number(row.in_flight as f64, 0)];
+            let cells = [text(row.era.name()), number(row.in_flight as f64, 0), text(row.target.name())];
             cells.into_iter().chain(row.added.cells()).collect()
         });
-        let heads = ["era", "in flight", "added us", "min", "max"];
-        table("additional cpu us of a call, operated compared with gateway", &heads, rows.collect())
+        let heads = ["era", "in flight", "target", "added us", "min", "max"];
+        table("additional cpu us of a call, compared with unaudited", &heads, rows.collect())
     }
 
     pub(super) fn layer_table(&self) -> String {
@@ -89,12 +91,13 @@ impl LayerCostRow {
 
 impl OperationCostRow {
     pub(super) fn new(
+        target: TargetKind,
         era: McpEra,
         in_flight: usize,
         plain: &SampleRounds,
-        operated: &SampleRounds,
+        more: &SampleRounds,
     ) -> OperationCostRow {
-        OperationCostRow { era, in_flight, added: CpuDifference::of(operated, plain) }
+        OperationCostRow { target, era, in_flight, added: CpuDifference::of(more, plain) }
     }
 }
 

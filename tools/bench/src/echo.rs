@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::convert::Infallible;
+use std::io::{BufRead, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -33,8 +34,21 @@ type EchoResponse = Response<BoxBody<Bytes, Infallible>>;
 
 /// Serves until the process is killed.
 pub(super) fn run(tools: usize) -> anyhow::Result<()> {
-    let echo = Arc::new(EchoServer { tools: catalog(tools).to_string(), sessions: AtomicU64::new(0) });
+    let echo = Arc::new(EchoServer::new(tools));
     serve::serve_forever(move |request| answer(Arc::clone(&echo), request))
+}
+
+/// Serves over stdio until the end of the input, in the revisions with a handshake.
+pub(super) fn run_stdio() -> anyhow::Result<()> {
+    let echo = EchoServer::new(1);
+    let mut output = std::io::stdout().lock();
+    for line in std::io::stdin().lock().lines() {
+        if let Some(message) = echo.line(&line?) {
+            writeln!(output, "{message}")?;
+            output.flush()?;
+        }
+    }
+    Ok(())
 }
 
 async fn answer(echo: Arc<EchoServer>, request: Request<Incoming>) -> Result<EchoResponse, hyper::Error> {
@@ -85,6 +99,25 @@ struct EchoParams<'a> {
 #[derive(Default, Deserialize)]
 struct EchoArguments {
     text: Option<String>,
+    /// Minimum length of the returned text, which repeats the argument.
+    answer_bytes: Option<usize>,
+    /// Number of the first bytes of the text that are returned.
+    first_bytes: Option<usize>,
+    /// `true` if the answer is a stream of one event.
+    #[serde(default)]
+    stream: bool,
+}
+
+impl EchoArguments {
+    fn answer(&self, message: String) -> EchoResponse {
+        match self.stream {
+            true => {
+                let event = Full::from(format!("data: {message}\n\n")).boxed();
+                with_content_type("text/event-stream", Response::new(event))
+            }
+            false => answer_json(StatusCode::OK, message),
+        }
+    }
 }
 
 #[derive(Default, Deserialize)]
@@ -105,6 +138,23 @@ struct EchoMeta<'a> {
 // === A message in ===
 
 impl EchoServer {
+    fn new(tools: usize) -> EchoServer {
+        EchoServer { tools: catalog(tools).to_string(), sessions: AtomicU64::new(0) }
+    }
+
+    /// Answers a message on stdio; `None` to a notification.
+    fn line(&self, line: &str) -> Option<String> {
+        let Ok(message) = serde_json::from_str::<EchoMessage<'_>>(line) else {
+            return Some(EchoError(StatusCode::BAD_REQUEST, -32700, "invalid JSON-RPC message").text("null"));
+        };
+        let (id, method) = (message.id?.get(), message.method.as_deref()?);
+        let members = match method {
+            "initialize" => Ok(initialize_members(&message.params)),
+            _ => self.legacy_members(method, &message.params),
+        };
+        Some(members.map_or_else(|error| error.text(id), |members| result_text(id, &members)))
+    }
+
     fn post(&self, headers: &HeaderMap, body: &[u8]) -> EchoResponse {
         let Ok(message) = serde_json::from_slice::<EchoMessage<'_>>(body) else {
             return EchoError(StatusCode::BAD_REQUEST, -32700, "invalid JSON-RPC message").answer("null");
@@ -142,7 +192,8 @@ impl EchoServer {
             _ => return Err(EchoError(StatusCode::NOT_FOUND, -32601, "method not found")),
         };
         let meta = format!(r#"{{"io.modelcontextprotocol/serverInfo":{SERVER_INFO}}}"#);
-        Ok(result(id, &format!(r#""resultType":"complete",{members},"_meta":{meta}"#)))
+        let members = format!(r#""resultType":"complete",{members},"_meta":{meta}"#);
+        Ok(params.arguments.answer(result_text(id, &members)))
     }
 
     fn legacy(
@@ -156,22 +207,23 @@ impl EchoServer {
             return Ok(self.initialize(id, params));
         }
         self.check_session(headers)?;
+        let members = self.legacy_members(method, params)?;
+        Ok(params.arguments.answer(result_text(id, &members)))
+    }
+
+    /// The members of a result after the handshake.
+    fn legacy_members(&self, method: &str, params: &EchoParams<'_>) -> Result<String, EchoError> {
         match method {
-            "ping" => Ok(result(id, "")),
-            "tools/list" => Ok(result(id, &format!(r#""tools":{}"#, self.tools))),
-            "tools/call" => Ok(result(id, &call(params)?)),
+            "ping" => Ok(String::new()),
+            "tools/list" => Ok(format!(r#""tools":{}"#, self.tools)),
+            "tools/call" => call(params),
             _ => Err(EchoError(StatusCode::OK, -32601, "method not found")),
         }
     }
 
     fn initialize(&self, id: &str, params: &EchoParams<'_>) -> EchoResponse {
-        let requested = params.protocol_version.as_deref();
-        let version = OLDER_VERSIONS.into_iter().find(|older| requested == Some(older)).unwrap_or(LEGACY);
-        let about = format!(
-            r#""protocolVersion":"{version}","capabilities":{CAPABILITIES},"serverInfo":{SERVER_INFO}"#
-        );
         let session = self.sessions.fetch_add(1, Ordering::Relaxed) + 1;
-        let mut answer = result(id, &about);
+        let mut answer = answer_json(StatusCode::OK, result_text(id, &initialize_members(params)));
         answer.headers_mut().insert(SESSION_HEADER, session.into());
         answer
     }
@@ -188,6 +240,12 @@ impl EchoServer {
             false => Err(EchoError(StatusCode::NOT_FOUND, -32600, "session not found")),
         }
     }
+}
+
+fn initialize_members(params: &EchoParams<'_>) -> String {
+    let requested = params.protocol_version.as_deref();
+    let version = OLDER_VERSIONS.into_iter().find(|older| requested == Some(older)).unwrap_or(LEGACY);
+    format!(r#""protocolVersion":"{version}","capabilities":{CAPABILITIES},"serverInfo":{SERVER_INFO}"#)
 }
 
 /// Checks the members that 2026-07-28 requires in each request, and the headers that mirror them.
@@ -213,13 +271,20 @@ fn check_envelope(headers: &HeaderMap, method: &str, params: &EchoParams<'_>) ->
 fn call(params: &EchoParams<'_>) -> Result<String, EchoError> {
     let text = params.arguments.text.as_deref().filter(|_| params.name.as_deref() == Some("echo"));
     let text = text.ok_or(EchoError(StatusCode::OK, -32602, "unknown tool, or missing argument `text`"))?;
-    Ok(format!(r#""content":[{{"type":"text","text":{}}}]"#, Value::from(text)))
+    let text = match (params.arguments.answer_bytes, params.arguments.first_bytes) {
+        (Some(bytes), _) => Value::from(text.repeat(bytes.div_ceil(text.len().max(1)))),
+        (None, Some(bytes)) => Value::from(text.get(..bytes).unwrap_or(text)),
+        (None, None) => Value::from(text),
+    };
+    Ok(format!(r#""content":[{{"type":"text","text":{text}}}]"#))
 }
 
 /// `echo` without MCP.
 fn plain_echo(body: &[u8]) -> EchoResponse {
     match serde_json::from_slice(body) {
-        Ok(EchoArguments { text: Some(text) }) => answer_json(StatusCode::OK, Value::from(text).to_string()),
+        Ok(EchoArguments { text: Some(text), .. }) => {
+            answer_json(StatusCode::OK, Value::from(text).to_string())
+        }
         _ => empty(StatusCode::BAD_REQUEST),
     }
 }
@@ -235,19 +300,23 @@ struct EchoError(StatusCode, i32, &'static str);
 
 impl EchoError {
     fn answer(self, id: &str) -> EchoResponse {
-        let EchoError(status, code, message) = self;
+        answer_json(self.0, self.text(id))
+    }
+
+    fn text(&self, id: &str) -> String {
+        let EchoError(_, code, message) = self;
         // Only this error has data: the supported versions.
         let data = match code {
             -32022 => format!(r#","data":{{"supported":["{MODERN}","{LEGACY}"]}}"#),
             _ => String::new(),
         };
         let error = format!(r#"{{"code":{code},"message":"{message}"{data}}}"#);
-        answer_json(status, format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#))
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#)
     }
 }
 
-fn result(id: &str, members: &str) -> EchoResponse {
-    answer_json(StatusCode::OK, format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{{members}}}}}"#))
+fn result_text(id: &str, members: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{{members}}}}}"#)
 }
 
 /// A stream that starts with the acknowledgement and stays open until the client closes it.

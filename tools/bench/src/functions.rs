@@ -215,7 +215,7 @@ impl FunctionRow {
 }
 
 impl BenchReport {
-    fn function_table(&self) -> String {
+    pub(super) fn function_table(&self) -> String {
         let rows = self.functions.iter().map(|row| {
             vec![
                 text(row.language.name()),

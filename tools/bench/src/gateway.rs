@@ -3,18 +3,14 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::net::SocketAddr;
-use std::path::Path;
 
 use anyhow::Context;
 use xtask_support::builds::log_tail;
+use xtask_support::builds::sibling_program;
 use xtask_support::process::LaunchedProcess;
-use xtask_support::system::{self, SystemPackage};
 
-use super::rest;
 use super::targets::{BenchTarget, TargetFactory, TargetKind};
-
-/// Counts instructions.
-const VALGRIND: SystemPackage = ("command -v valgrind", &["valgrind"]);
+use super::{callgrind, rest};
 
 /// The settings of a gateway.
 #[derive(Clone, Copy)]
@@ -29,24 +25,36 @@ pub(super) struct GatewaySetup {
     pub without: &'static [&'static str],
     /// Kind of the upstream.
     pub upstream: UpstreamKind,
+    /// Number of sessions that one client may open; `None` for the default.
+    pub sessions: Option<usize>,
 }
 
 /// The kind of an upstream.
 #[derive(Clone, Copy)]
 pub(super) enum UpstreamKind {
-    /// An MCP server.
+    /// An MCP server over streamable HTTP.
     Mcp,
+    /// An MCP server over stdio, which the gateway starts.
+    Stdio,
     /// A service with an OpenAPI document.
     OpenApi,
 }
 
 impl GatewaySetup {
     /// No operating features but the metrics behind `/metrics`, which are always on.
-    pub(super) const MINIMAL: GatewaySetup =
-        GatewaySetup { key: false, audit: false, traces: None, without: &[], upstream: UpstreamKind::Mcp };
+    pub(super) const MINIMAL: GatewaySetup = GatewaySetup {
+        key: false,
+        audit: false,
+        traces: None,
+        without: &[],
+        upstream: UpstreamKind::Mcp,
+        sessions: None,
+    };
+    /// The default configuration: calls are recorded in the audit trail.
+    pub(super) const DEFAULT: GatewaySetup = GatewaySetup { audit: true, ..GatewaySetup::MINIMAL };
     /// All operating features.
     pub(super) const OPERATED: GatewaySetup =
-        GatewaySetup { key: true, audit: true, traces: Some(1.0), ..GatewaySetup::MINIMAL };
+        GatewaySetup { key: true, traces: Some(1.0), ..GatewaySetup::DEFAULT };
 }
 
 impl TargetFactory {
@@ -59,21 +67,8 @@ impl TargetFactory {
         self.gateway_with_runner(&[], upstream, setup).await
     }
 
-    /// As [`TargetFactory::gateway`], and counts its instructions in a file that is complete once it has ended.
-    pub(super) async fn gateway_under_callgrind(
-        &self,
-        upstream: &BenchTarget,
-        setup: &GatewaySetup,
-        counts: &Path,
-    ) -> anyhow::Result<BenchTarget> {
-        system::install_packages(&[VALGRIND])?;
-        let file = format!("--callgrind-out-file={}", counts.display());
-        let valgrind = ["valgrind", "--quiet", "--tool=callgrind", &file];
-        self.gateway_with_runner(&valgrind.map(OsStr::new), upstream, setup).await
-    }
-
     /// Starts the gateway, under another program if `runner` names one.
-    async fn gateway_with_runner(
+    pub(super) async fn gateway_with_runner(
         &self,
         runner: &[&OsStr],
         upstream: &BenchTarget,
@@ -83,43 +78,43 @@ impl TargetFactory {
         let collector = setup.traces.map(|_| self.sink()).transpose()?;
         let manifest = tempfile::Builder::new().suffix(".yaml").tempfile_in(self.folder.path())?;
         let (_, manifest) = manifest.keep()?;
-        std::fs::write(&manifest, manifest_for(upstream.address, setup, collector.as_ref()))?;
+        std::fs::write(&manifest, manifest_for(upstream, setup, collector.as_ref())?)?;
         let log = manifest.with_extension("log");
         let mut arguments = runner.to_vec();
         arguments.extend([binary.as_os_str(), OsStr::new("serve"), OsStr::new("-f"), manifest.as_os_str()]);
         arguments.extend(["--listen", "127.0.0.1:0"].map(OsStr::new));
         arguments.extend(setup.without.iter().flat_map(|layer| ["--without-layer", *layer]).map(OsStr::new));
         let mut process = LaunchedProcess::launch(arguments[0], &arguments[1..], File::create(&log)?.into())?;
-        let address =
-            process.printed_address().with_context(|| format!("the gateway: {}", log_tail(&log)))?;
+        let address = process.printed_address_within(callgrind::start_limit(runner));
+        let address = address.with_context(|| format!("the gateway: {}", log_tail(&log)))?;
         let mut target = BenchTarget::new(TargetKind::Gateway.name(), address, process, upstream.processes());
         if let Some(collector) = &collector {
             target = target.with_dependency(collector);
         }
         if setup.key {
-            target.key = Some(rest::create_key(address).await?.into());
+            target.key = Some(rest::create_key(address, None, &rest::FIRST_SCOPES).await?.into());
         }
         target.defers_work = setup.audit || setup.traces.is_some();
         Ok(target)
     }
 }
 
-fn manifest_for(upstream: SocketAddr, setup: &GatewaySetup, collector: Option<&BenchTarget>) -> String {
+fn manifest_for(
+    upstream: &BenchTarget,
+    setup: &GatewaySetup,
+    collector: Option<&BenchTarget>,
+) -> anyhow::Result<String> {
     let telemetry = match (collector, setup.traces) {
         (Some(BenchTarget { address, .. }), Some(share)) => format!(
             "telemetry: {{otlp: {{endpoint: \"http://{address}\", protocol: http}}, traces: {{sample: {share}}}}}"
         ),
         _ => "telemetry: {}".to_owned(),
     };
-    let handler = match setup.upstream {
-        UpstreamKind::Mcp => format!(
-            "type: mcp\n      mcpConfig: {{transport: streamable-http, endpoint: \"http://{upstream}/mcp\"}}"
-        ),
-        UpstreamKind::OpenApi => {
-            format!("type: openapi\n      openAPIConfig: {{specURL: \"http://{upstream}/openapi.json\"}}")
-        }
+    let limits = match setup.sessions {
+        Some(sessions) => format!("limits: {{sessions: {sessions}, sessionsPerOwner: {sessions}}}"),
+        None => "limits: {}".to_owned(),
     };
-    format!(
+    Ok(format!(
         "apiVersion: omnia.altairalabs.ai/v1alpha1
 kind: ToolRegistry
 metadata: {{name: bench}}
@@ -133,7 +128,24 @@ kind: Toolyard
 spec:
   audit: {{enabled: {audit}}}
   {telemetry}
+  {limits}
 ",
+        handler = handler(upstream.address, setup.upstream)?,
         audit = setup.audit,
-    )
+    ))
+}
+
+fn handler(upstream: SocketAddr, kind: UpstreamKind) -> anyhow::Result<String> {
+    Ok(match kind {
+        UpstreamKind::Mcp => format!(
+            "type: mcp\n      mcpConfig: {{transport: streamable-http, endpoint: \"http://{upstream}/mcp\"}}"
+        ),
+        UpstreamKind::Stdio => {
+            let bench = serde_json::to_string(&sibling_program("xtask-bench")?)?;
+            format!("type: mcp\n      mcpConfig: {{transport: stdio, command: {bench}, args: [echo-stdio]}}")
+        }
+        UpstreamKind::OpenApi => {
+            format!("type: openapi\n      openAPIConfig: {{specURL: \"http://{upstream}/openapi.json\"}}")
+        }
+    })
 }

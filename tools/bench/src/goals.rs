@@ -4,6 +4,9 @@ use serde::Serialize;
 use xtask_client::McpEra;
 
 use super::functions::{CallMode, FunctionLanguage, FunctionRow};
+use super::growth::GrowthKind;
+use super::instructions::{CountedServer, InstructionRow};
+use super::messages::{LargePart, MessageRow, SIZES};
 use super::report::{BenchReport, CallRow, CostRatios, LibraryRow, SessionRow};
 use super::targets::{McpLibrary, TargetKind};
 
@@ -67,14 +70,12 @@ impl BenchGoal {
 pub(super) fn evaluate(report: &BenchReport) -> Vec<BenchGoal> {
     let mut goals = Vec::new();
     for era in [McpEra::Legacy, McpEra::Modern] {
-        for kind in [TargetKind::Gateway, TargetKind::Operated] {
-            goals.extend(gateway_goals(report, era, kind));
-        }
+        goals.extend(gateway_goals(report, era));
     }
-    let memory = report.memory.iter().find(|row| row.target == TargetKind::Gateway);
-    goals.push(BenchGoal::below(25.0, "idle memory, MiB", memory.map(|row| row.idle_mib)));
-    let start = report.start.as_ref().map(|start| start.median_ms);
-    goals.push(BenchGoal::below(50.0, "exec to the first list, median ms", start));
+    for era in [McpEra::Legacy, McpEra::Modern] {
+        goals.extend(count_goals(report, era));
+    }
+    goals.extend(size_goals(report));
     goals.extend(sdk_goals(report));
     goals.extend(
         [
@@ -90,16 +91,71 @@ pub(super) fn evaluate(report: &BenchReport) -> Vec<BenchGoal> {
     goals
 }
 
-/// The goals are the same with and without an API key, the audit trail and telemetry.
-fn gateway_goals(report: &BenchReport, era: McpEra, kind: TargetKind) -> Vec<BenchGoal> {
-    let ratios = |in_flight| ratios(report, kind, era, in_flight);
-    let load = |in_flight: usize| format!("{}, {}, {in_flight} in flight", kind.name(), era.name());
-    let cpu = |in_flight| {
-        let measured = ratios(in_flight).map(|ratios| ratios.cpu);
-        BenchGoal::at_most(3.0, format!("cpu:nginx, {}", load(in_flight)), measured)
+/// Ratios to nginx.
+fn gateway_goals(report: &BenchReport, era: McpEra) -> Vec<BenchGoal> {
+    let mut goals = Vec::new();
+    let limits = [(TargetKind::Gateway, 3.0), (TargetKind::Unaudited, 2.2), (TargetKind::Operated, 4.5)];
+    let ratio = |limit, figure: &str, kind: TargetKind, in_flight: usize, of: fn(&CostRatios) -> f64| {
+        let what = format!("{figure}:nginx, {}, {}, {in_flight} in flight", kind.name(), era.name());
+        BenchGoal::at_most(limit, what, ratios(report, kind, era, in_flight).map(of))
     };
-    let p50 = ratios(1).map(|ratios| ratios.p50);
-    vec![cpu(16), cpu(64), BenchGoal::at_most(2.0, format!("p50:nginx, {}", load(1)), p50)]
+    for (kind, limit) in limits {
+        goals.extend([16, 64].map(|in_flight| ratio(limit, "cpu", kind, in_flight, |ratios| ratios.cpu)));
+    }
+    goals.push(ratio(1.5, "p50", TargetKind::Gateway, 1, |ratios| ratios.p50));
+    goals.push(ratio(2.0, "p99", TargetKind::Gateway, 16, |ratios| ratios.p99));
+    goals
+}
+
+/// Instructions of a call.
+fn count_goals(report: &BenchReport, era: McpEra) -> Vec<BenchGoal> {
+    let counted = |server: CountedServer| {
+        let is_match = |row: &&InstructionRow| (row.server, row.era) == (server, era);
+        report.instructions.iter().find(is_match).map(|row| row.instructions)
+    };
+    let count = |server: CountedServer, limit| {
+        let what = format!("instructions/1000, {}, {}", server.name(), era.name());
+        BenchGoal::at_most(limit, what, counted(server).map(|instructions| instructions / 1e3))
+    };
+    let ratio = |server: CountedServer, limit| {
+        let ratio = counted(server).zip(counted(CountedServer::Unaudited)).map(|(own, base)| own / base);
+        BenchGoal::at_most(limit, format!("instructions:unaudited, {}, {}", server.name(), era.name()), ratio)
+    };
+    vec![
+        count(CountedServer::Gateway, 105.0),
+        count(CountedServer::Unaudited, 90.0),
+        ratio(CountedServer::OpenApi, 1.0),
+        ratio(CountedServer::Sdk, 1.0),
+        ratio(CountedServer::Stdio, 1.3),
+    ]
+}
+
+/// Memory, start, growth and large messages.
+fn size_goals(report: &BenchReport) -> Vec<BenchGoal> {
+    let idle = report.memory.iter().find(|row| row.target == TargetKind::Gateway).map(|row| row.idle_mib);
+    let start = report.start.as_ref().map(|start| start.median_ms);
+    let last = report.soak.last().map(|point| point.resident_mib);
+    let largest = |ratios: Vec<f64>| ratios.into_iter().reduce(f64::max);
+    let of_kind = |kind| report.growth.iter().filter(move |row| row.kind == kind).map(|row| row.ratio);
+    let mut goals = vec![
+        BenchGoal::below(15.0, "idle memory, MiB", idle),
+        BenchGoal::below(10.0, "exec to the first list, median ms", start),
+        BenchGoal::at_most(48.0, "memory after all audited calls, MiB", last),
+    ];
+    goals.extend([GrowthKind::Tools, GrowthKind::Sessions, GrowthKind::Keys].map(|kind| {
+        let what = format!("growth of a call with the number of {}, ratio", kind.name());
+        BenchGoal::at_most(1.1, what, largest(of_kind(kind).collect()))
+    }));
+    goals.extend(LargePart::ALL.into_iter().flat_map(|part| SIZES.map(|bytes| (part, bytes))).map(
+        |(part, bytes)| {
+            let is_match =
+                |row: &&MessageRow| (row.target, row.part, row.bytes) == (TargetKind::Gateway, part, bytes);
+            let ratios = report.messages.iter().find(is_match).and_then(|row| row.cost.ratios.as_ref());
+            let what = format!("cpu:nginx, {}, {bytes} bytes", part.name());
+            BenchGoal::at_most(2.0, what, ratios.map(|ratios| ratios.cpu))
+        },
+    ));
+    goals
 }
 
 /// A tool on the SDK is at least as cheap as the same tool on rmcp.

@@ -1,75 +1,230 @@
-//! Instructions of the gateway per call, counted by valgrind. Unlike times they are the same on a busy machine, so that
+//! Instructions and allocations of a call, counted by valgrind. Unlike times they are the same on a busy machine, so that
 //! versions can be compared at any time.
-
-use std::path::Path;
 
 use anyhow::Context;
 use serde::Serialize;
 use xtask_client::McpEra;
 
-use super::gateway::GatewaySetup;
+use super::BenchPlan;
+use super::callgrind::{self, CallgrindFiles, DhatFile, ProgramCounts, await_idle};
+use super::gateway::{GatewaySetup, UpstreamKind};
 use super::load::first_list;
 use super::report::{BenchReport, show};
 use super::runs::ERAS;
-use super::table::{number, table, text};
-use super::targets::{BenchTarget, TargetFactory};
+use super::table::{TableCell, number, table, text};
+use super::targets::{BenchTarget, McpLibrary, TargetFactory};
 
-/// Number of calls of the baseline run, and of further calls of the measured run.
-const CALLS: (u64, u64) = (100, 500);
+/// Number of calls before the counted ones, which fill pools and caches.
+const FIRST_CALLS: u64 = 50;
 
-/// Instructions of one call, in user space.
-#[derive(Serialize)]
-pub(super) struct InstructionRow {
-    pub era: McpEra,
-    pub instructions: f64,
+/// A server whose calls are counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub(super) enum CountedServer {
+    /// The gateway in its default configuration.
+    Gateway,
+    /// The gateway without an audit trail.
+    Unaudited,
+    /// The gateway with an API key, an audit trail and all traces.
+    Operated,
+    /// An upstream over stdio, without an audit trail.
+    Stdio,
+    /// An operation of an OpenAPI document, without an audit trail.
+    OpenApi,
+    /// A server on the SDK, without a gateway.
+    Sdk,
 }
 
-/// Counts in both eras.
-pub(super) async fn measure(workshop: &TargetFactory, report: &mut BenchReport) -> anyhow::Result<()> {
+/// The cost of one call.
+#[derive(Serialize)]
+pub(super) struct InstructionRow {
+    pub server: CountedServer,
+    pub era: McpEra,
+    /// In user space.
+    pub instructions: f64,
+    pub allocations: f64,
+    pub reallocations: f64,
+    pub frees: f64,
+    /// Total of all allocations; `None` if it was not counted.
+    pub allocated_bytes: Option<f64>,
+}
+
+impl CountedServer {
+    pub(super) const ALL: [CountedServer; 6] = [
+        CountedServer::Gateway,
+        CountedServer::Unaudited,
+        CountedServer::Operated,
+        CountedServer::Stdio,
+        CountedServer::OpenApi,
+        CountedServer::Sdk,
+    ];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            CountedServer::Gateway => "gateway",
+            CountedServer::Unaudited => "unaudited",
+            CountedServer::Operated => "operated",
+            CountedServer::Stdio => "stdio upstream",
+            CountedServer::OpenApi => "OpenAPI operation",
+            CountedServer::Sdk => "SDK server",
+        }
+    }
+
+    /// The settings of the gateway; `None` without one.
+    fn setup(self) -> Option<GatewaySetup> {
+        match self {
+            CountedServer::Gateway => Some(GatewaySetup::DEFAULT),
+            CountedServer::Unaudited => Some(GatewaySetup::MINIMAL),
+            CountedServer::Operated => Some(GatewaySetup::OPERATED),
+            CountedServer::Stdio => {
+                Some(GatewaySetup { upstream: UpstreamKind::Stdio, ..GatewaySetup::MINIMAL })
+            }
+            CountedServer::OpenApi => {
+                Some(GatewaySetup { upstream: UpstreamKind::OpenApi, ..GatewaySetup::MINIMAL })
+            }
+            CountedServer::Sdk => None,
+        }
+    }
+
+    /// Starts it under another program.
+    async fn start(
+        self,
+        runner: &[String],
+        workshop: &TargetFactory,
+        echo: &BenchTarget,
+    ) -> anyhow::Result<BenchTarget> {
+        let words = callgrind::words(runner);
+        let target = match self.setup() {
+            Some(setup) => workshop.gateway_with_runner(&words, echo, &setup).await?,
+            None => workshop.library_with_runner(&words, McpLibrary::Sdk)?,
+        };
+        first_list(&target, 1).await?;
+        Ok(target)
+    }
+
+    /// `true` if the bytes of its allocations are counted, which takes three more runs.
+    fn counts_bytes(self) -> bool {
+        matches!(self, CountedServer::Gateway | CountedServer::Unaudited)
+    }
+}
+
+/// Counts all servers in both eras.
+pub(super) async fn measure(
+    plan: &BenchPlan,
+    workshop: &TargetFactory,
+    report: &mut BenchReport,
+) -> anyhow::Result<()> {
     let echo = workshop.echo(1)?;
-    for era in ERAS {
-        let baseline = count_instructions(workshop, &echo, era, CALLS.0).await?;
-        let total = count_instructions(workshop, &echo, era, CALLS.0 + CALLS.1).await?;
-        let instructions = total.saturating_sub(baseline) as f64 / CALLS.1 as f64;
-        report.instructions.push(InstructionRow { era, instructions });
+    for server in CountedServer::ALL {
+        let counted = count_server(server, plan, workshop, &echo).await;
+        match counted {
+            Ok(rows) => report.instructions.extend(rows),
+            Err(error) => report.fail(format!("instructions, {}", server.name()), &error)?,
+        }
     }
     show(&report.instruction_table())
 }
 
-/// All instructions of a gateway from its start to its end, with `calls` calls.
-async fn count_instructions(
+/// Counts one server in both eras.
+async fn count_server(
+    server: CountedServer,
+    plan: &BenchPlan,
     workshop: &TargetFactory,
     echo: &BenchTarget,
-    era: McpEra,
-    calls: u64,
-) -> anyhow::Result<u64> {
-    let counts = workshop.folder.path().join(format!("{}-{calls}.callgrind", era.name()));
-    let gateway = workshop.gateway_under_callgrind(echo, &GatewaySetup::MINIMAL, &counts).await?;
-    first_list(&gateway, 1).await?;
-    let mut connection = gateway.connect(era).await?;
-    for call in 0..calls {
-        connection.call_echo(&call.to_string()).await?;
+) -> anyhow::Result<Vec<InstructionRow>> {
+    let name = server.name().replace([',', ' '], "-");
+    let mut files = CallgrindFiles::new(workshop.folder.path().join(format!("{name}.callgrind")))?;
+    let target = server.start(&files.runner(), workshop, echo).await?;
+    let mut rows = Vec::new();
+    for era in ERAS {
+        let counts = count_calls(&target, &mut files, era, plan.counted_calls).await?;
+        rows.push(InstructionRow::new(server, era, &counts, plan.counted_calls));
     }
-    connection.close().await?;
-    // The counts are written at the end of the process.
-    drop(gateway);
-    total(&counts)
+    drop(target);
+    if plan.counts_bytes && server.counts_bytes() {
+        for row in &mut rows {
+            row.allocated_bytes =
+                Some(allocated_bytes(server, row.era, plan.counted_calls, workshop, echo).await?);
+        }
+    }
+    Ok(rows)
 }
 
-fn total(counts: &Path) -> anyhow::Result<u64> {
-    let text = std::fs::read_to_string(counts).context("no counts of valgrind")?;
-    let total = text.lines().find_map(|line| line.strip_prefix("totals: "));
-    total
-        .context("no totals in the counts of valgrind")?
-        .trim()
-        .parse()
-        .context("invalid number of instructions")
+/// Counts the calls of one era, one after the other.
+pub(super) async fn count_calls(
+    target: &BenchTarget,
+    files: &mut CallgrindFiles,
+    era: McpEra,
+    calls: u64,
+) -> anyhow::Result<ProgramCounts> {
+    let mut connection = target.connect(era).await?;
+    let mut counts = ProgramCounts::default();
+    for calls in [FIRST_CALLS, calls] {
+        for call in 0..calls {
+            connection.call_echo(&call.to_string()).await?;
+        }
+        if target.defers_work {
+            await_idle(target.process()).await?;
+        }
+        counts = files.take(target.process())?;
+    }
+    connection.close().await?;
+    Ok(counts)
+}
+
+/// The bytes that a call allocates: the difference between two runs.
+async fn allocated_bytes(
+    server: CountedServer,
+    era: McpEra,
+    calls: u64,
+    workshop: &TargetFactory,
+    echo: &BenchTarget,
+) -> anyhow::Result<f64> {
+    let mut totals = [0; 2];
+    for (total, calls) in totals.iter_mut().zip([FIRST_CALLS, FIRST_CALLS + calls]) {
+        let file = DhatFile::new(workshop.folder.path().join(format!("{}-{calls}.dhat", era.name())))?;
+        let target = server.start(&file.runner(), workshop, echo).await?;
+        let mut connection = target.connect(era).await?;
+        for call in 0..calls {
+            connection.call_echo(&call.to_string()).await?;
+        }
+        connection.close().await?;
+        callgrind::end(&mut target.into_process()?)?;
+        *total = file.total_bytes().with_context(|| format!("{}, {}", server.name(), era.name()))?;
+    }
+    Ok(totals[1].saturating_sub(totals[0]) as f64 / calls as f64)
+}
+
+impl InstructionRow {
+    fn new(server: CountedServer, era: McpEra, counts: &ProgramCounts, calls: u64) -> InstructionRow {
+        let each = |count: u64| count as f64 / calls as f64;
+        InstructionRow {
+            server,
+            era,
+            instructions: each(counts.instructions),
+            allocations: each(counts.allocations),
+            reallocations: each(counts.reallocations),
+            frees: each(counts.frees),
+            allocated_bytes: None,
+        }
+    }
+
+    fn cells(&self) -> Vec<TableCell> {
+        vec![
+            text(self.server.name()),
+            text(self.era.name()),
+            number(self.instructions / 1e3, 1),
+            number(self.allocations, 1),
+            number(self.reallocations, 1),
+            number(self.frees, 1),
+            self.allocated_bytes.map_or(text("-"), |bytes| number(bytes, 0)),
+        ]
+    }
 }
 
 impl BenchReport {
-    fn instruction_table(&self) -> String {
-        let rows = self.instructions.iter();
-        let rows = rows.map(|row| vec![text(row.era.name()), number(row.instructions / 1e3, 1)]);
-        table("instructions of the gateway per call, in thousands", &["era", "instructions"], rows.collect())
+    pub(super) fn instruction_table(&self) -> String {
+        let rows = self.instructions.iter().map(InstructionRow::cells).collect();
+        let heads = ["server", "era", "instructions/1000", "malloc", "realloc", "free", "bytes"];
+        table("instructions in user space and calls of the allocator, per call", &heads, rows)
     }
 }

@@ -7,6 +7,7 @@ use futures_util::future::try_join_all;
 use xtask_client::{McpConnection, McpEra};
 use xtask_support::measure;
 
+use super::messages::LargeMessage;
 use super::sample::LoadSample;
 use super::targets::BenchTarget;
 
@@ -28,6 +29,8 @@ pub(super) enum RequestKind {
     Post,
     /// A complete list of this many tools.
     List(usize),
+    /// A call with a large message.
+    Large(LargeMessage),
 }
 
 impl BenchLoad {
@@ -125,6 +128,7 @@ impl RequestKind {
         match self {
             RequestKind::Call => connection.call_echo(unique).await,
             RequestKind::Post => connection.post_echo(unique).await,
+            RequestKind::Large(message) => message.send(connection, unique).await,
             RequestKind::List(tools) => {
                 let listing = connection.list().await?;
                 ensure!(listing.tools == tools, "listed {} tools of {tools}", listing.tools);
@@ -138,7 +142,8 @@ impl RequestKind {
 ///
 /// A gateway may respond before its upstream is connected, with a shorter list.
 pub(super) async fn first_list(target: &BenchTarget, tools: usize) -> anyhow::Result<usize> {
-    const LIST_TIMEOUT: Duration = Duration::from_secs(30);
+    /// Long enough for a gateway with thousands of tools under valgrind.
+    const LIST_TIMEOUT: Duration = Duration::from_secs(120);
     let started = Instant::now();
     let mut connection = target.connect(McpEra::Modern).await?;
     loop {

@@ -5,27 +5,36 @@
 //! process under test per call, as a ratio to the CPU time of its competitor for the same call moments before. The
 //! bench prints the goals beside the measurements; it fails on a wrong response, never on a slow one.
 
+mod callgrind;
 mod catalog;
 mod difference;
 mod echo;
 mod functions;
 mod gateway;
 mod goals;
+mod growth;
+mod history;
+mod hop;
 mod instructions;
 mod libraries;
 mod load;
+mod messages;
 mod nginx;
 mod openapi;
 mod operation;
+mod page;
+mod plot;
 mod report;
 mod rest;
 mod runs;
 mod sample;
 mod serve;
 mod sink;
+mod soak;
 mod table;
 mod targets;
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -35,6 +44,7 @@ use clap::{Parser, ValueEnum};
 use xtask_support::builds::CargoProfile;
 use xtask_support::process;
 
+use self::history::{BuildKind, CountHistory};
 use self::report::BenchReport;
 use self::targets::{McpLibrary, TargetFactory, TargetKind};
 
@@ -56,8 +66,8 @@ struct BenchArgs {
     /// Measure each cell this many times and report the median [default: 3, quick: 1]
     #[arg(long)]
     rounds: Option<usize>,
-    /// Make only these measurements
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = BenchSection::DEFAULT)]
+    /// Make only these measurements [default: all; quick: all but instructions]
+    #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<BenchSection>,
     /// Measure only these targets
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = TargetKind::ALL)]
@@ -70,6 +80,11 @@ struct BenchArgs {
     nginx_workers: usize,
     #[command(flatten)]
     binaries: BenchBinaries,
+    /// Write the tables and plots of docs/benchmarks.md
+    #[arg(long, conflicts_with = "quick")]
+    write: bool,
+    #[command(flatten)]
+    history: HistoryArgs,
     /// Write the figures to this file as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -94,6 +109,20 @@ struct BenchBinaries {
     functions: Option<PathBuf>,
 }
 
+/// The recorded instructions and allocations of a call.
+#[derive(clap::Args)]
+struct HistoryArgs {
+    /// Fail if a call takes 3 % more instructions or allocations than recorded in tools/bench/history.csv
+    #[arg(long)]
+    check: bool,
+    /// Record the instructions and allocations of a call in that file
+    #[arg(long, conflicts_with = "check")]
+    record: bool,
+    /// Profile that the gateway of --gateway was built with [default: the name of its folder]
+    #[arg(long, value_name = "PROFILE")]
+    gateway_profile: Option<String>,
+}
+
 /// Processes that the bench starts.
 #[derive(clap::Subcommand)]
 enum BenchProcess {
@@ -102,6 +131,15 @@ enum BenchProcess {
     Echo {
         #[arg(long, default_value_t = 1)]
         tools: usize,
+    },
+    /// Run the same server over stdio
+    #[command(hide = true)]
+    EchoStdio,
+    /// Run the bare JSON proxy
+    #[command(hide = true)]
+    Hop {
+        #[arg(long)]
+        upstream: SocketAddr,
     },
     /// Run the collector that telemetry is sent to
     #[command(hide = true)]
@@ -121,8 +159,14 @@ enum BenchSection {
     Operation,
     /// An operation of an OpenAPI document as a tool, compared with the same request to its server
     Openapi,
-    /// Instructions of the gateway per call, which are the same on a busy machine
+    /// Instructions and allocations of a call, which are the same on a busy machine
     Instructions,
+    /// Calls with arguments and results of 10 kB and 1 MB, and with streams
+    Messages,
+    /// The cost of a call by the number of tools, sessions and keys; lists for many scopes
+    Growth,
+    /// Resident memory over a million calls
+    Memory,
     /// Time from exec to the first list
     Start,
     /// The same trivial tool on the SDK and on rmcp: calls as above, memory of idle sessions
@@ -132,13 +176,16 @@ enum BenchSection {
 }
 
 impl BenchSection {
-    /// All but the one that needs valgrind, and a minute.
-    const DEFAULT: [BenchSection; 8] = [
+    const ALL: [BenchSection; 12] = [
         BenchSection::Calls,
         BenchSection::Lists,
         BenchSection::Layers,
         BenchSection::Operation,
         BenchSection::Openapi,
+        BenchSection::Instructions,
+        BenchSection::Messages,
+        BenchSection::Growth,
+        BenchSection::Memory,
         BenchSection::Start,
         BenchSection::Sdk,
         BenchSection::Functions,
@@ -158,6 +205,14 @@ struct BenchPlan {
     list_sizes: &'static [usize],
     starts: usize,
     sessions: usize,
+    /// Number of calls whose instructions are counted.
+    counted_calls: u64,
+    /// `true` if the bytes of their allocations are counted, too.
+    counts_bytes: bool,
+    /// `true` if gateways grow to their full sizes and their instructions are counted.
+    grows_fully: bool,
+    /// Number of calls over which the memory is read.
+    soak_calls: u64,
     /// Time after which the idle memory of a process is read.
     settle: Duration,
     kinds: Vec<TargetKind>,
@@ -176,12 +231,17 @@ fn execute() -> anyhow::Result<()> {
     let args = BenchArgs::parse();
     match args.process {
         Some(BenchProcess::Echo { tools }) => return echo::run(tools),
+        Some(BenchProcess::EchoStdio) => return echo::run_stdio(),
+        Some(BenchProcess::Hop { upstream }) => return hop::run(upstream),
         Some(BenchProcess::Sink) => return sink::run(),
         None => {}
     }
     // The load generator and the upstream are in this binary: a debug build would distort the measurement.
     ensure!(
-        args.quick || !cfg!(debug_assertions),
+        args.quick
+            || args.history.check
+            || args.sections() == [BenchSection::Instructions]
+            || !cfg!(debug_assertions),
         "a debug build measures itself: run `cargo xtask bench`, or add --quick"
     );
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -192,9 +252,11 @@ async fn measure(args: &BenchArgs) -> anyhow::Result<()> {
     let plan = BenchPlan::new(args)?;
     let workshop = TargetFactory::prepare(&plan, &args.binaries, args.nginx_workers)?;
     let mut report = BenchReport::new(plan.rounds, plan.cell);
-    report::show(&format!("profile of the programs that are built here: {}", report.profile))?;
-    for section in &args.only {
-        if let Err(error) = runs::run(*section, &plan, &workshop, &mut report).await {
+    (report.date, report.rustc) = (callgrind::today()?, callgrind::rustc_version()?);
+    report.profile = args.gateway_profile();
+    report::show(&format!("profile of the programs that are built here: {}", PROFILE.name()))?;
+    for section in args.sections() {
+        if let Err(error) = runs::run(section, &plan, &workshop, &mut report).await {
             let section = section.to_possible_value().map(|value| value.get_name().to_owned());
             report.fail(section.unwrap_or_default(), &error)?;
         }
@@ -202,14 +264,56 @@ async fn measure(args: &BenchArgs) -> anyhow::Result<()> {
     report.goals = goals::evaluate(&report);
     report::show(&report.goal_table())?;
     args.json.as_deref().map_or(Ok(()), |file| write_json(file, &report))?;
+    if args.write {
+        page::write(&report)?;
+    }
+    compare(&args.history, &report)?;
     let failed: Vec<_> = report.failures.iter().map(|failure| failure.measurement.as_str()).collect();
     ensure!(failed.is_empty(), "measurements failed: {}", failed.join("; "));
+    Ok(())
+}
+
+/// Records the instructions and allocations of a call, or compares them with the recorded ones.
+fn compare(args: &HistoryArgs, report: &BenchReport) -> anyhow::Result<()> {
+    let build = BuildKind { profile: report.profile.clone(), rustc: report.rustc.clone() };
+    if args.record {
+        CountHistory::record(&report.instructions, &build, &report.date)?;
+    }
+    if args.check {
+        let problems = CountHistory::read()?.problems(&report.instructions, &build);
+        let remedy = "if the cost is worth it, record it with --record";
+        ensure!(problems.is_empty(), "{}\n{remedy}", problems.join("\n"));
+    }
     Ok(())
 }
 
 fn write_json(file: &Path, report: &BenchReport) -> anyhow::Result<()> {
     let text = serde_json::to_string_pretty(report)?;
     std::fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
+}
+
+impl BenchArgs {
+    fn sections(&self) -> Vec<BenchSection> {
+        let all = BenchSection::ALL.into_iter();
+        match (self.only.is_empty(), self.quick) {
+            (false, _) => self.only.clone(),
+            (true, true) => all.filter(|section| *section != BenchSection::Instructions).collect(),
+            (true, false) => all.collect(),
+        }
+    }
+
+    /// The profile of the measured gateway: cargo builds `dev` in the folder `debug`.
+    fn gateway_profile(&self) -> String {
+        let folder = self.binaries.gateway.as_deref().map(|path| path.parent().and_then(Path::file_name));
+        let named = match folder {
+            None => PROFILE.name().to_owned(),
+            Some(folder) => match folder.map(std::ffi::OsStr::to_string_lossy) {
+                Some(name) if name != "debug" => name.into_owned(),
+                _ => "dev".to_owned(),
+            },
+        };
+        self.history.gateway_profile.clone().unwrap_or(named)
+    }
 }
 
 impl BenchPlan {
@@ -220,7 +324,14 @@ impl BenchPlan {
     fn new(args: &BenchArgs) -> anyhow::Result<BenchPlan> {
         let seconds = args.seconds.unwrap_or(if args.quick { 0.1 } else { 2.0 });
         let rounds = args.rounds.unwrap_or(if args.quick { 1 } else { 3 });
-        let needs_targets = args.only.iter().any(|section| section.needs_targets());
+        let sections = args.sections();
+        let needs_targets = sections.iter().any(|section| section.needs_targets());
+        let counts = args.history.check;
+        let libraries: &[McpLibrary] = match () {
+            () if sections.contains(&BenchSection::Sdk) => &McpLibrary::ALL,
+            () if sections.contains(&BenchSection::Instructions) => &[McpLibrary::Sdk],
+            () => &[],
+        };
         ensure!(rounds > 0 && args.tools > 0, "at least one round and one tool are needed");
         Ok(BenchPlan {
             cell: Duration::try_from_secs_f64(seconds).context("--seconds")?,
@@ -231,7 +342,11 @@ impl BenchPlan {
             sessions: if args.quick { 50 } else { 1_000 },
             settle: Duration::from_millis(if args.quick { 50 } else { 500 }),
             kinds: if needs_targets { args.targets.clone() } else { Vec::new() },
-            libraries: if args.only.contains(&BenchSection::Sdk) { &McpLibrary::ALL } else { &[] },
+            counted_calls: if counts || args.quick { 200 } else { 1_000 },
+            counts_bytes: !counts && !args.quick,
+            grows_fully: !args.quick,
+            soak_calls: if args.quick { 3_200 } else { 1_000_000 },
+            libraries,
             function_loads: if args.quick { &[1] } else { &[1, 8] },
         })
     }

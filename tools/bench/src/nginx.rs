@@ -20,6 +20,7 @@ error_log stderr error;
 events {{ worker_connections 1024; }}
 http {{
     access_log off;
+    client_max_body_size 0;
     tcp_nodelay on;
     keepalive_timeout 300s;
     keepalive_requests 1000000000;
@@ -40,6 +41,7 @@ http {{
             proxy_http_version 1.1;
             proxy_set_header Connection \"\";
             proxy_buffering off;
+            proxy_request_buffering off;
         }}
     }}
 }}

@@ -58,12 +58,22 @@ pub(super) async fn measure(
 }
 
 impl BenchReport {
-    fn openapi_table(&self) -> String {
+    pub(super) fn openapi_table(&self) -> String {
         let rows = self.openapi.iter().map(|row| {
             let cells = [number(row.in_flight as f64, 0), text(row.way)];
             cells.into_iter().chain(row.cost.cells()).collect()
         });
-        let heads = ["in flight", "way", "calls/s", "p50 us", "p99 us", "cpu us", "cpu:direct", "p50:direct"];
+        let heads = [
+            "in flight",
+            "way",
+            "calls/s",
+            "p50 us",
+            "p99 us",
+            "cpu us",
+            "cpu:direct",
+            "p50:direct",
+            "p99:direct",
+        ];
         let title = "an operation of an OpenAPI document (directly: plain HTTP; CPU time of the server that gets the request)";
         table(title, &heads, rows.collect())
     }

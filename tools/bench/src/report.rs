@@ -10,10 +10,13 @@ use super::PROFILE;
 use super::difference::{LayerCostRow, OperationCostRow, OperationRow};
 use super::functions::FunctionRow;
 use super::goals::BenchGoal;
+use super::growth::{GrowthRow, ScopeRow};
 use super::instructions::InstructionRow;
 use super::load::BenchLoad;
+use super::messages::MessageRow;
 use super::openapi::OpenApiRow;
 use super::sample::{LoadSample, SampleRounds, median};
+use super::soak::SoakPoint;
 use super::table::{TableCell, number, table, text};
 use super::targets::{McpLibrary, TargetKind};
 
@@ -21,8 +24,12 @@ use super::targets::{McpLibrary, TargetKind};
 #[derive(Serialize)]
 pub(super) struct BenchReport {
     pub cpus: usize,
-    /// Profile of the measured programs, unless their paths were given.
-    pub profile: &'static str,
+    /// Day of the run, in UTC.
+    pub date: String,
+    /// Profile of the measured gateway.
+    pub profile: String,
+    /// Version of the compiler.
+    pub rustc: String,
     pub rounds: usize,
     pub seconds_per_cell: f64,
     pub calls: Vec<CallRow>,
@@ -32,6 +39,10 @@ pub(super) struct BenchReport {
     pub layers: Vec<LayerCostRow>,
     pub operation: Vec<OperationRow>,
     pub openapi: Vec<OpenApiRow>,
+    pub messages: Vec<MessageRow>,
+    pub growth: Vec<GrowthRow>,
+    pub scopes: Vec<ScopeRow>,
+    pub soak: Vec<SoakPoint>,
     pub instructions: Vec<InstructionRow>,
     pub start: Option<StartTimes>,
     pub libraries: Vec<LibraryRow>,
@@ -76,6 +87,7 @@ pub(super) struct RequestCost {
 pub(super) struct CostRatios {
     pub calls_per_second: f64,
     pub p50: f64,
+    pub p99: f64,
     pub cpu: f64,
 }
 
@@ -132,7 +144,9 @@ impl BenchReport {
     pub(super) fn new(rounds: usize, cell: Duration) -> BenchReport {
         BenchReport {
             cpus: std::thread::available_parallelism().map_or(0, usize::from),
-            profile: PROFILE.name(),
+            date: String::new(),
+            profile: PROFILE.name().to_owned(),
+            rustc: String::new(),
             rounds,
             seconds_per_cell: cell.as_secs_f64(),
             calls: Vec::new(),
@@ -142,6 +156,10 @@ impl BenchReport {
             layers: Vec::new(),
             operation: Vec::new(),
             openapi: Vec::new(),
+            messages: Vec::new(),
+            growth: Vec::new(),
+            scopes: Vec::new(),
+            soak: Vec::new(),
             instructions: Vec::new(),
             start: None,
             libraries: Vec::new(),
@@ -150,6 +168,15 @@ impl BenchReport {
             goals: Vec::new(),
             failures: Vec::new(),
         }
+    }
+
+    /// The machine and the size of the run, as a sentence.
+    pub(super) fn run_line(&self) -> String {
+        let BenchReport { cpus, date, profile, rustc, rounds, seconds_per_cell, .. } = self;
+        format!(
+            "Measured on {date} with {cpus} processors, which the load generator, the echo server and the process under \
+             test share: profile `{profile}`, rustc {rustc}, {rounds} rounds of {seconds_per_cell} s."
+        )
     }
 
     /// Keeps the failure of a measurement, and prints it.
@@ -203,7 +230,8 @@ impl BenchReport {
             let calls = row.cost.ratio(|ratios| ratios.calls_per_second);
             cells.into_iter().chain(row.cost.cells()).chain([calls]).collect()
         });
-        let costs = ["calls/s", "p50 us", "p99 us", "cpu us", "cpu:rmcp", "p50:rmcp", "calls:rmcp"];
+        let costs =
+            ["calls/s", "p50 us", "p99 us", "cpu us", "cpu:rmcp", "p50:rmcp", "p99:rmcp", "calls:rmcp"];
         let calls = table(
             "tools/call of the same trivial tool on two libraries",
             &[&["era", "in flight", "library"], &costs[..]].concat(),
@@ -219,8 +247,9 @@ impl BenchReport {
         calls + &table("memory of idle sessions, resident", &heads, rows.collect())
     }
 
+    /// The goals of what was measured.
     pub(super) fn goal_table(&self) -> String {
-        let rows = self.goals.iter().map(|goal| {
+        let rows = self.goals.iter().filter(|goal| goal.measured.is_some()).map(|goal| {
             let measured = goal.measured.map_or(text("-"), |measured| number(measured, 2));
             vec![text(&goal.what), measured, text(&goal.expectation()), text(goal.verdict())]
         });
@@ -228,7 +257,8 @@ impl BenchReport {
     }
 }
 
-const COST_COLUMNS: [&str; 6] = ["calls/s", "p50 us", "p99 us", "cpu us", "cpu:nginx", "p50:nginx"];
+pub(super) const COST_COLUMNS: [&str; 7] =
+    ["calls/s", "p50 us", "p99 us", "cpu us", "cpu:nginx", "p50:nginx", "p99:nginx"];
 
 impl RequestCost {
     pub(super) fn new(rounds: &SampleRounds, base: Option<&SampleRounds>) -> RequestCost {
@@ -249,6 +279,7 @@ impl RequestCost {
             number(self.cpu_us, 1),
             self.ratio(|ratios| ratios.cpu),
             self.ratio(|ratios| ratios.p50),
+            self.ratio(|ratios| ratios.p99),
         ]
     }
 
@@ -269,6 +300,7 @@ impl CostRatios {
         CostRatios {
             calls_per_second: ratio(|sample| sample.calls_per_second),
             p50: ratio(|sample| sample.p50_us),
+            p99: ratio(|sample| sample.p99_us),
             cpu: ratio(|sample| sample.cpu_us),
         }
     }

@@ -8,10 +8,20 @@ use hyper::{Method, Request};
 use serde_json::{Value, json};
 use xtask_client::exchange;
 
-/// Creates a key with the scopes that the bench needs. Works without a key only while there is none.
-pub(super) async fn create_key(gateway: SocketAddr) -> anyhow::Result<String> {
-    let body = json!({"name": "bench", "scopes": ["tools:echo/*", "metrics"]});
-    let request = Request::builder().method(Method::POST).uri("/api/v1/keys");
+/// Scopes of the key that the bench creates first: it also creates the others.
+pub(super) const FIRST_SCOPES: [&str; 3] = ["tools:echo/*", "metrics", "admin"];
+
+/// Creates a key. Works without a key only while there is none.
+pub(super) async fn create_key(
+    gateway: SocketAddr,
+    key: Option<&str>,
+    scopes: &[&str],
+) -> anyhow::Result<String> {
+    let body = json!({"name": "bench", "scopes": scopes});
+    let mut request = Request::builder().method(Method::POST).uri("/api/v1/keys");
+    if let Some(key) = key {
+        request = request.header(AUTHORIZATION, format!("Bearer {key}"));
+    }
     let created = exchange(gateway, request, body.to_string()).await.context("create a key")?;
     let created: Value = serde_json::from_str(&created)?;
     Ok(created["key"].as_str().context("the response has no key")?.to_owned())

@@ -12,7 +12,9 @@ use super::load::{BenchLoad, RequestKind, first_list};
 use super::report::{BenchReport, CallRow, ListRow, MemoryRow, RequestCost, StartTimes, show};
 use super::sample::{LoadSample, SampleRounds, median};
 use super::targets::{BenchTarget, TargetFactory, TargetKind};
-use super::{BenchPlan, BenchSection, functions, instructions, libraries, openapi, operation};
+use super::{
+    BenchPlan, BenchSection, functions, growth, instructions, libraries, messages, openapi, operation, soak,
+};
 
 pub(super) const IN_FLIGHT: [usize; 3] = [1, 16, 64];
 pub(super) const ERAS: [McpEra; 2] = [McpEra::Legacy, McpEra::Modern];
@@ -33,11 +35,16 @@ pub(super) async fn run(
         BenchSection::Start if measures_gateway => start(plan, workshop, report).await,
         BenchSection::Operation if measures_gateway => operation::measure(plan, workshop, report).await,
         BenchSection::Openapi if measures_gateway => openapi::measure(plan, workshop, report).await,
-        BenchSection::Instructions if measures_gateway => instructions::measure(workshop, report).await,
+        BenchSection::Instructions if measures_gateway => instructions::measure(plan, workshop, report).await,
+        BenchSection::Messages => messages::measure(plan, workshop, report).await,
+        BenchSection::Growth if measures_gateway => growth::measure(plan, workshop, report).await,
+        BenchSection::Memory if measures_gateway => soak::measure(plan, workshop, report).await,
         BenchSection::Layers
         | BenchSection::Operation
         | BenchSection::Openapi
         | BenchSection::Instructions
+        | BenchSection::Growth
+        | BenchSection::Memory
         | BenchSection::Start => Ok(()),
         BenchSection::Sdk => libraries::measure(plan, workshop, report).await,
         BenchSection::Functions => functions::measure(plan, workshop, report),
@@ -56,10 +63,12 @@ async fn calls(plan: &BenchPlan, workshop: &TargetFactory, report: &mut BenchRep
             plan.kinds.iter().zip(&measured).map(|(kind, rounds)| CallRow::new(*kind, &load, rounds, nginx));
         report.calls.extend(rows);
         let rounds_of = |kind| baseline_of(kind, &plan.kinds, &measured);
-        if let (Some(plain), Some(operated)) =
-            (rounds_of(TargetKind::Gateway), rounds_of(TargetKind::Operated))
-        {
-            report.added.push(OperationCostRow::new(era, in_flight, plain, operated));
+        if let Some(plain) = rounds_of(TargetKind::Unaudited) {
+            for kind in [TargetKind::Gateway, TargetKind::Operated] {
+                let row =
+                    rounds_of(kind).map(|more| OperationCostRow::new(kind, era, in_flight, plain, more));
+                report.added.extend(row);
+            }
         }
     }
     let mib = |kib: u64| kib as f64 / 1024.0;
@@ -117,7 +126,7 @@ async fn start(plan: &BenchPlan, workshop: &TargetFactory, report: &mut BenchRep
     let mut times = Vec::new();
     for _ in 0..plan.starts {
         let started = Instant::now();
-        let gateway = workshop.gateway(&echo, &GatewaySetup::MINIMAL).await?;
+        let gateway = workshop.gateway(&echo, &GatewaySetup::DEFAULT).await?;
         first_list(&gateway, plan.tools).await?;
         times.push(started.elapsed().as_secs_f64() * 1e3);
     }

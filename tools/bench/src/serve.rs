@@ -28,10 +28,12 @@ where
     })
 }
 
-async fn serve_connection<A, F, B>(stream: TcpStream, answer: A) -> anyhow::Result<()>
+/// Serves one connection of a client.
+pub(super) async fn serve_connection<A, F, B, E>(stream: TcpStream, answer: A) -> anyhow::Result<()>
 where
     A: Fn(Request<Incoming>) -> F,
-    F: Future<Output = Result<Response<B>, hyper::Error>>,
+    F: Future<Output = Result<Response<B>, E>>,
+    E: Into<Box<dyn Error + Send + Sync>>,
     B: Body<Data = Bytes, Error: Error + Send + Sync + 'static> + 'static,
 {
     stream.set_nodelay(true)?;

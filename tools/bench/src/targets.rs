@@ -17,7 +17,7 @@ use xtask_support::process::{LaunchedProcess, START_LIMIT};
 use xtask_support::system;
 
 use super::gateway::GatewaySetup;
-use super::{BenchBinaries, BenchPlan, PROFILE, load, nginx};
+use super::{BenchBinaries, BenchPlan, PROFILE, callgrind, load, nginx};
 
 /// The server between the load and the upstream.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]
@@ -27,27 +27,49 @@ pub(super) enum TargetKind {
     Direct,
     /// nginx as a plain proxy
     Nginx,
-    /// The gateway without an API key, an audit trail or a collector
+    /// A bare proxy that parses each message
+    Hop,
+    /// The gateway with its default configuration, which has an audit trail
     Gateway,
-    /// The gateway with all of these
+    /// The gateway without an audit trail
+    Unaudited,
+    /// The gateway with an audit trail, an API key, and a collector of all traces
     Operated,
 }
 
 impl TargetKind {
-    pub(super) const ALL: [TargetKind; 4] =
-        [TargetKind::Direct, TargetKind::Nginx, TargetKind::Gateway, TargetKind::Operated];
+    pub(super) const ALL: [TargetKind; 6] = [
+        TargetKind::Direct,
+        TargetKind::Nginx,
+        TargetKind::Hop,
+        TargetKind::Gateway,
+        TargetKind::Unaudited,
+        TargetKind::Operated,
+    ];
 
     pub(super) fn name(self) -> &'static str {
         match self {
             TargetKind::Direct => "direct",
             TargetKind::Nginx => "nginx",
+            TargetKind::Hop => "hop",
             TargetKind::Gateway => "gateway",
+            TargetKind::Unaudited => "unaudited",
             TargetKind::Operated => "operated",
         }
     }
 
     pub(super) fn is_gateway(self) -> bool {
-        matches!(self, TargetKind::Gateway | TargetKind::Operated)
+        self.setup().is_some()
+    }
+
+    /// The settings of the gateway; `None` for a competitor.
+    fn setup(self) -> Option<GatewaySetup> {
+        match self {
+            TargetKind::Direct | TargetKind::Nginx | TargetKind::Hop => None,
+            TargetKind::Gateway => Some(GatewaySetup::DEFAULT),
+            TargetKind::Unaudited => Some(GatewaySetup::MINIMAL),
+            TargetKind::Operated => Some(GatewaySetup::OPERATED),
+        }
     }
 }
 
@@ -131,6 +153,17 @@ impl BenchTarget {
     pub(super) fn processes(&self) -> &[Arc<LaunchedProcess>] {
         &self.processes
     }
+
+    /// The process under test.
+    pub(super) fn process(&self) -> &LaunchedProcess {
+        &self.processes[0]
+    }
+
+    /// Returns the process under test, and ends those that only it depends on when the caller has ended it.
+    pub(super) fn into_process(self) -> anyhow::Result<LaunchedProcess> {
+        let process = self.processes.into_iter().next().and_then(Arc::into_inner);
+        process.context("the process under test is in use")
+    }
 }
 
 /// Starts targets.
@@ -183,8 +216,11 @@ impl TargetFactory {
             let target = match kind {
                 TargetKind::Direct => echo.clone(),
                 TargetKind::Nginx => self.nginx(&echo)?,
-                TargetKind::Gateway => self.gateway(&echo, &GatewaySetup::MINIMAL).await?,
-                TargetKind::Operated => self.gateway(&echo, &GatewaySetup::OPERATED).await?,
+                TargetKind::Hop => self.hop(&echo)?,
+                TargetKind::Gateway | TargetKind::Unaudited | TargetKind::Operated => {
+                    let setup = kind.setup().unwrap_or(GatewaySetup::DEFAULT);
+                    self.gateway(&echo, &setup).await?
+                }
             };
             load::first_list(&target, tools).await.context(kind.name())?;
             targets.push(target);
@@ -204,11 +240,29 @@ impl TargetFactory {
 
     /// Starts the trivial tool in a process of its own.
     pub(super) fn library(&self, library: McpLibrary) -> anyhow::Result<BenchTarget> {
+        self.library_with_runner(&[], library)
+    }
+
+    /// As [`TargetFactory::library`], under another program if `runner` names one.
+    pub(super) fn library_with_runner(
+        &self,
+        runner: &[&OsStr],
+        library: McpLibrary,
+    ) -> anyhow::Result<BenchTarget> {
         let binary = self.libraries.iter().find(|(built, _)| *built == library);
         let (_, binary) = binary.context("the library is not part of the plan")?;
-        let mut process = LaunchedProcess::launch(binary, &[], Stdio::inherit())?;
-        let address = process.printed_address().with_context(|| format!("the tool on {}", library.name()))?;
+        let command = [runner, &[binary.as_os_str()]].concat();
+        let mut process = LaunchedProcess::launch(command[0], &command[1..], Stdio::inherit())?;
+        let address = process.printed_address_within(callgrind::start_limit(runner));
+        let address = address.with_context(|| format!("the tool on {}", library.name()))?;
         Ok(BenchTarget::new(library.name(), address, process, &[]))
+    }
+
+    /// Starts the bare JSON proxy in front of an upstream.
+    fn hop(&self, upstream: &BenchTarget) -> anyhow::Result<BenchTarget> {
+        let address = upstream.address.to_string();
+        let hop = launch_own_server(TargetKind::Hop.name(), &["hop", "--upstream", &address])?;
+        Ok(hop.with_dependency(upstream))
     }
 
     /// Starts nginx in front of an upstream.

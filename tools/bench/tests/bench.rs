@@ -21,7 +21,19 @@ fn every_target_responds_correctly() {
     let table = String::from_utf8(bench.stdout).unwrap();
     assert!(bench.status.success(), "{table}\n{}", String::from_utf8_lossy(&bench.stderr));
     assert!(table.contains("built here: dist\n"), "no profile in\n{table}");
-    for target in ["direct", "nginx", "gateway", "operated", "sdk", "rmcp", "python", "javascript", "lua"] {
+    for target in [
+        "direct",
+        "nginx",
+        "hop",
+        "gateway",
+        "unaudited",
+        "operated",
+        "sdk",
+        "rmcp",
+        "python",
+        "javascript",
+        "lua",
+    ] {
         assert!(table.contains(&format!("  {target}  ")), "{target} is missing in\n{table}");
     }
 }

@@ -138,7 +138,13 @@ impl McpConnection {
     /// Errors with [`RpcReplyError`] if the response is an error; the connection stays usable. After any other error it
     /// is not.
     pub async fn call(&mut self, tool: &str, text: &str) -> anyhow::Result<String> {
-        let body = self.request("tools/call", Some(tool), text_params(tool, text)).await?;
+        self.call_with(tool, json!({"text": text})).await
+    }
+
+    /// Calls a tool that returns one text. Errors as [`McpConnection::call`].
+    pub async fn call_with(&mut self, tool: &str, arguments: Value) -> anyhow::Result<String> {
+        let params = json!({"name": tool, "arguments": arguments});
+        let body = self.request("tools/call", Some(tool), params).await?;
         let called: CallReply = result(&body, self.last_id, self.era)?;
         let mut texts = called.content.into_iter().map(|content| content.text.into_owned());
         match (called.is_error, texts.next(), texts.next()) {
@@ -282,10 +288,6 @@ fn message(id: u64, method: &str, params: &Value) -> Bytes {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string().into()
 }
 
-fn text_params(tool: &str, text: &str) -> Value {
-    json!({"name": tool, "arguments": {"text": text}})
-}
-
 /// The argument of `echo`: quotes, a backslash and non-ASCII letters, so that wrong escaping is detected. The padding
 /// makes a legacy request about 290 bytes long.
 fn echo_text(unique: &str) -> String {
@@ -322,7 +324,8 @@ mod tests {
 
     #[test]
     fn legacy_request_has_about_290_bytes() {
-        let size = message(1_000, "tools/call", &text_params("echo", &echo_text("63-100000"))).len();
+        let params = json!({"name": "echo", "arguments": {"text": echo_text("63-100000")}});
+        let size = message(1_000, "tools/call", &params).len();
         assert!((280..=300).contains(&size), "{size}");
     }
 }

@@ -134,6 +134,11 @@ impl LaunchedProcess {
     /// The first `http://host:port` that the program prints. Later output is read and dropped, so that the program
     /// never blocks on a full pipe.
     pub fn printed_address(&mut self) -> anyhow::Result<SocketAddr> {
+        self.printed_address_within(START_LIMIT)
+    }
+
+    /// As [`LaunchedProcess::printed_address`], with another limit.
+    pub fn printed_address_within(&mut self, limit: Duration) -> anyhow::Result<SocketAddr> {
         let stdout = self.child.stdout.take().context("the output of the program is already being read")?;
         let (sender, address) = mpsc::channel();
         std::thread::spawn(move || {
@@ -144,7 +149,7 @@ impl LaunchedProcess {
                 }
             }
         });
-        address.recv_timeout(START_LIMIT).context("the program ended, or did not print its address")
+        address.recv_timeout(limit).context("the program ended, or did not print its address")
     }
 }
 

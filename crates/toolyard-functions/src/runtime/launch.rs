@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use toolyard_process::ChildPipes;
 use toolyard_sandbox::{ReadOnlyMount, Sandbox, SandboxError, SandboxProgram, SandboxSpec, SandboxedProcess};
@@ -58,6 +59,23 @@ impl WorkerLauncher {
     ) -> Result<(SandboxedProcess, ChildPipes), SandboxError> {
         let name: Arc<str> = format!("function {}", code.key).into();
         self.sandbox.start(&name, &sandbox_spec(code), &self.program(code.language)).await
+    }
+
+    /// Returns why a worker has not read its program in time, and logs it: not every start has a caller.
+    pub(super) fn slow_start(&self, code: &FunctionCode, elapsed: Duration) -> String {
+        let millis = elapsed.as_millis();
+        let why = match code.language {
+            SourceLanguage::Python => format!(
+                "{} has not started within {millis} ms: if it is a script that looks for an interpreter, set \
+                 `sandbox.python` to the interpreter itself",
+                self.python.display()
+            ),
+            SourceLanguage::JavaScript | SourceLanguage::Lua => {
+                format!("the process has not started within {millis} ms")
+            }
+        };
+        tracing::warn!(code = %code.key, "worker killed: {why}");
+        why
     }
 
     /// Returns the bytes that a worker reads before the code.

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 use state::{IdlePosition, PoolState};
 
@@ -82,9 +82,10 @@ impl WorkerPools {
         &self,
         code: &FunctionCode,
         place: OwnedSemaphorePermit,
+        deadline: Instant,
     ) -> Result<PooledWorker, RunError> {
-        let worker =
-            FunctionWorker::start(&self.options.launcher(), code, self.options.fetch.clone()).await?;
+        let fetch = self.options.fetch.clone();
+        let worker = FunctionWorker::start(&self.options.launcher(), code, fetch, deadline).await?;
         Ok(PooledWorker { worker, _permit: place })
     }
 
@@ -127,10 +128,10 @@ impl WorkerPools {
         let launcher = self.options.launcher();
         let fetch = self.options.fetch.clone();
         starting.spawn(async move {
-            let started =
-                timeout(code.limits.time_limit, FunctionWorker::start(&launcher, &code, fetch)).await;
+            let deadline = Instant::now() + code.limits.time_limit;
+            let started = FunctionWorker::start(&launcher, &code, fetch, deadline).await;
             // The next call reports a failure.
-            if let (Ok(Ok(worker)), Some(pools)) = (started, pools.upgrade()) {
+            if let (Ok(worker), Some(pools)) = (started, pools.upgrade()) {
                 pools.keep_spare(&code.key, PooledWorker { worker, _permit: place });
             }
         });
@@ -213,7 +214,7 @@ impl CallPermit {
     /// Starts a worker for the call.
     pub(super) async fn new_worker(&self, deadline: Instant) -> Result<PooledWorker, RunError> {
         let place = self.pools.acquire_worker_permit(deadline).await?;
-        self.pools.start(&self.code, place).await
+        self.pools.start(&self.code, place, deadline).await
     }
 
     fn idle_worker(&self) -> Option<PooledWorker> {

@@ -11,7 +11,7 @@ use futures_util::FutureExt;
 use serde::Serialize;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{ChildStdin, ChildStdout};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout, timeout_at};
 use toolyard_core::Json;
 use toolyard_core::timestamp::iso_8601;
 use toolyard_process::ExitHandle;
@@ -36,6 +36,9 @@ const CLEANUP_WAIT: Duration = Duration::from_millis(100);
 /// Time limit of the clean-up while no call waits.
 const CLEANUP_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// Longer than any interpreter takes to start, also on a busy machine.
+const SLOW_START: Duration = Duration::from_secs(1);
+
 /// Maximum size of a message that fits into the pipe, in bytes, even if the worker does not read.
 const PIPE_MESSAGE_BYTES: usize = 32 << 10;
 
@@ -46,6 +49,8 @@ pub(super) struct FunctionWorker {
     raw: RawOutput,
     fetch: Option<Arc<dyn HttpFetcher>>,
     output_bytes: usize,
+    /// Number of bytes written to the worker.
+    written: u64,
     /// True if the worker has reported the end of the clean-up.
     is_ready: bool,
     /// Id of the last call; zero before the first one.
@@ -74,14 +79,27 @@ impl From<RunError> for CallError {
 }
 
 impl FunctionWorker {
-    /// Starts a process and loads the code.
+    /// Starts a process and loads the code until the deadline. A process that has not even read its program by then is
+    /// reported as such: the start of the interpreter has taken the time, and not the code. With less time than
+    /// [`SLOW_START`], the limit is the reason.
     pub(super) async fn start(
         launcher: &WorkerLauncher,
         code: &FunctionCode,
         fetch: Option<Arc<dyn HttpFetcher>>,
+        deadline: Instant,
     ) -> Result<Self, RunError> {
         launcher.check(code)?;
-        let started = launcher.launch(code).await;
+        let began = Instant::now();
+        let started = timeout_at(deadline, launcher.launch(code)).await;
+        let late = |launcher: &WorkerLauncher| {
+            let why = launcher.slow_start(code, began.elapsed());
+            if deadline.saturating_duration_since(began) >= SLOW_START {
+                RunError::Unavailable(why)
+            } else {
+                RunError::TimedOut
+            }
+        };
+        let started = started.map_err(|_| late(launcher))?;
         let (process, pipes) = started.map_err(|error| RunError::Unavailable(with_causes(&error)))?;
         let mut worker = Self {
             stdin: pipes.stdin,
@@ -89,6 +107,7 @@ impl FunctionWorker {
             raw: RawOutput::new(pipes.stderr, LOG_BYTES),
             fetch: fetch.filter(|_| code.network),
             output_bytes: code.limits.output_bytes,
+            written: 0,
             is_ready: false,
             call: 0,
             process,
@@ -96,8 +115,13 @@ impl FunctionWorker {
             is_finished: false,
             idle_since: Instant::now(),
         };
-        worker.load(WorkerLauncher::preface(code.language), &load_request(code)?).await?;
-        Ok(worker)
+        let request = load_request(code)?;
+        let loaded = worker.load(WorkerLauncher::preface(code.language), &request);
+        match timeout_at(deadline, loaded).await {
+            Ok(loaded) => loaded.map(|()| worker),
+            Err(_) if worker.has_read_nothing(worker.written) => Err(late(launcher)),
+            Err(_) => Err(RunError::TimedOut),
+        }
     }
 
     async fn load(&mut self, mut preface: Vec<u8>, load: &LoadRequest) -> Result<(), RunError> {
@@ -274,7 +298,10 @@ impl FunctionWorker {
         let mut sent = 0;
         while sent < text.len() {
             match self.stdin.write(&text[sent..]).await {
-                Ok(more) => sent += more,
+                Ok(more) => {
+                    sent += more;
+                    self.written += more as u64;
+                }
                 Err(error) => return (sent as u64, Some(error)),
             }
         }

@@ -4,6 +4,7 @@
 
 mod attacks;
 mod features;
+mod interpreter;
 mod network;
 mod pool;
 mod round_trips;
