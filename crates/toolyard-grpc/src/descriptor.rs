@@ -1,0 +1,1 @@
+//! Descriptors of services as tools; pure functions.
