@@ -77,7 +77,18 @@ fn a_fault_concerns_the_methods_that_need_its_type() {
     let names: Vec<_> = types.iter().map(|name| (*name, format!(".{name}"))).collect();
     let names: Vec<_> = names.iter().map(|(name, full)| (*name, full.as_str())).collect();
     one.service = vec![service("S", &names)];
-    insta::assert_snapshot!(outline(&read(vec![one]).unwrap()), @"");
+    insta::assert_snapshot!(outline(&read(vec![one]).unwrap()), @"
+    /S/Good
+    /S/Relative
+    S/Missing: the type `not.There` of `Missing.a` is not in the descriptors
+    S/Cycle: the type `not.There` of `Missing.a` is not in the descriptors
+    S/Far: the type `not.There` of `Missing.a` is not in the descriptors
+    S/Kind: `Kind.a` has the unknown type 99
+    S/Enum: `.Good` of `Enum.a` is of another kind
+    S/Zero: `Zero.a` has an invalid field number
+    S/Negative: `Negative.a` has an invalid field number
+    S/None: the type `None` is not in the descriptors
+    ");
 }
 
 #[test]
@@ -96,7 +107,18 @@ fn methods_with_other_faults_are_skipped() {
         one.service[0].method.push(method);
     }
     one.service.push(service("grpc.reflection.v1.ServerReflection", &[("A", ".M")]));
-    insta::assert_snapshot!(outline(&read(vec![one]).unwrap()), @"");
+    insta::assert_snapshot!(outline(&read(vec![one]).unwrap()), @"
+    /S/A
+    /S/R
+    /S/Streamfalsetrue
+    S/A: another method has the same name
+    S/a b?c: its name is not a name of protocol buffers
+    S/: its name is not a name of protocol buffers
+    S/E: the type `E` is an enum
+    S/ä: its name is not a name of protocol buffers
+    S/Streamtruefalse: client streaming: a call has one message of arguments
+    S/Streamtruetrue: client streaming: a call has one message of arguments
+    ");
 }
 
 #[test]

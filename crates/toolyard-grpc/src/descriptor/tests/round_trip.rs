@@ -8,7 +8,7 @@ use prost_reflect::{DescriptorPool, DynamicMessage};
 use serde_json::{Map, Value, json};
 
 use super::corpus::sample;
-use crate::descriptor::types::{Cardinality, FieldKind, TypePool, WellKnown};
+use crate::descriptor::types::{Cardinality, FieldKind, MessageField, TypePool, WellKnown};
 use crate::descriptor::{MethodFilter, MethodTool, ServiceTools};
 
 static TOOLS: LazyLock<Option<(Vec<MethodTool>, DescriptorPool)>> = LazyLock::new(|| {
@@ -195,20 +195,23 @@ impl Maker<'_> {
     }
 }
 
-/// Returns a value with all numbers as floats, which have one form only.
-fn comparable(value: Value) -> Value {
-    match value {
-        Value::Number(number) => json!(number.as_f64().unwrap()),
-        Value::Array(items) => items.into_iter().map(comparable).collect(),
-        Value::Object(members) => {
-            Value::Object(members.into_iter().map(|(name, value)| (name, comparable(value))).collect())
+/// Returns true for values that are equal but for the texts of their numbers: a float has several shortest ones.
+fn are_same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) => {
+            let (one, other) = (one.as_f64().unwrap(), other.as_f64().unwrap());
+            one == other || one as f32 == other as f32
         }
-        other => other,
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| are_same(one, other))
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            let is_same =
+                |(name, one): (&String, &Value)| other.get(name).is_some_and(|other| are_same(one, other));
+            one.len() == other.len() && one.iter().all(is_same)
+        }
+        (one, other) => one == other,
     }
-}
-
-fn parsed(text: &str) -> Value {
-    comparable(serde_json::from_str(text).unwrap())
 }
 
 /// Sends a random value of a message type there and back, and compares each step.
@@ -226,22 +229,27 @@ fn check(method: &MethodTool, pool: &DescriptorPool, tape: &[u8]) {
         method.decode(&bytes).unwrap_or_else(|error| panic!("{}: {text}: {error}", message.full_name));
     let descriptor = pool.get_message_by_name(&message.full_name).unwrap();
     let theirs = DynamicMessage::decode(descriptor.clone(), bytes.clone()).unwrap();
-    let their_result = serde_json::to_string(&theirs).unwrap();
-    assert_eq!(parsed(&result), parsed(&their_result), "{}: {text}", message.full_name);
+    let their_result = serde_json::to_value(&theirs).unwrap();
+    let own_result = serde_json::from_str(&result).unwrap();
+    assert!(are_same(&own_result, &their_result), "{}: {text}: {result} {their_result}", message.full_name);
 
     let mut deserializer = serde_json::Deserializer::from_str(&text);
     let theirs = DynamicMessage::deserialize(descriptor, &mut deserializer).unwrap();
     let from_theirs = method.decode(theirs.encode_to_vec()).unwrap();
     assert_eq!(from_theirs, result, "{}: {text}", message.full_name);
 
-    if !message.fields.iter().any(|field| field.must_be_sent && !field.has_presence) {
+    // A required field with its default value is not part of a result.
+    let is_left_out = |field: &MessageField| {
+        field.must_be_sent && !(field.has_presence && field.cardinality == Cardinality::Single)
+    };
+    if !message.fields.iter().any(is_left_out) {
         let again = method.encode(&result).unwrap();
         assert_eq!(method.decode(&again).unwrap(), result, "{}: {text}", message.full_name);
     }
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn values_survive_and_are_understood_by_another_implementation(
