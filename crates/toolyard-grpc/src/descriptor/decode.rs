@@ -59,7 +59,17 @@ type Decoded<T> = Result<T, DecodeError>;
 
 /// Decodes a message as JSON.
 pub(super) fn decode(pool: &TypePool, message: u32, bytes: &[u8]) -> Decoded<String> {
-    let mut out = JsonText::with_limit(2 * bytes.len() + 2, MAX_JSON_BYTES);
+    decode_within(pool, message, bytes, MAX_JSON_BYTES)
+}
+
+/// Decodes a message as JSON of a limited size.
+pub(super) fn decode_within(
+    pool: &TypePool,
+    message: u32,
+    bytes: &[u8],
+    max_bytes: usize,
+) -> Decoded<String> {
+    let mut out = JsonText::with_limit(2 * bytes.len() + 2, max_bytes);
     Decoder { pool }.message(bytes, message, 0, &mut out)?;
     Ok(out.into_text())
 }

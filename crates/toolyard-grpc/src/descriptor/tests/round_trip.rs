@@ -249,7 +249,7 @@ fn check(method: &MethodTool, pool: &DescriptorPool, tape: &[u8]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn values_survive_and_are_understood_by_another_implementation(
