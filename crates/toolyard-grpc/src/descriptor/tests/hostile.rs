@@ -1,5 +1,8 @@
 //! Descriptors that are wrong on purpose, or too large.
 
+use std::sync::LazyLock;
+
+use proptest::prelude::*;
 use prost::Message;
 use prost_types::{
     DescriptorProto, EnumDescriptorProto, EnumValueDescriptorProto, FieldDescriptorProto,
@@ -7,6 +10,8 @@ use prost_types::{
     ServiceDescriptorProto,
 };
 
+use super::mapping::EVERY_KIND;
+use super::support::compile;
 use crate::descriptor::{DescriptorError, MethodFilter, ServiceTools, decode};
 
 fn field(name: &str, number: i32, kind: i32, type_name: &str) -> FieldDescriptorProto {
@@ -293,4 +298,52 @@ fn short_message_with_a_long_text_is_refused() {
     };
     assert!(decode(16).is_ok());
     assert_eq!(decode(17), Err("/e: the JSON is too large".to_owned()));
+}
+
+static SMALL_SET: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let text = format!("syntax = \"proto3\"; {EVERY_KIND} service S {{ rpc A(M) returns (stream M); }}");
+    compile(&[("m.proto", &text)])
+});
+
+/// Arguments with a value of each kind.
+const ARGUMENTS: &str = r#"{"i32":1,"i64":"2","u32":3,"s64":-4,"f32":5,"sf64":"6","float":1.5,"double":"NaN","bool":true,
+    "string":"x","bytes":"AAE=","color":"RED","m":{"i32":1},"name":"n","i32s":[1,2],"strings":["a"],"ms":[{}],
+    "byString":{"a":1},"byBool":{"true":{}},"any":{"@type":"a/M","i32":1},"time":"1970-01-01T00:00:01Z",
+    "duration":"1s","mask":"a,b","struct":{"a":[1]},"value":{"a":null},"list":[1],"empty":{},"wrappedI64":"1"}"#;
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn changed_descriptors_and_messages_never_panic(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..12),
+        message_changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+        copied in any::<(prop::sample::Index, prop::sample::Index, u8)>(),
+    ) {
+        let mut set = SMALL_SET.clone();
+        for (at, byte) in &changes {
+            let at = at.index(set.len());
+            set[at] = *byte;
+        }
+        if changes.len() % 4 == 3 {
+            let (from, to) = (copied.0.index(set.len()), copied.1.index(set.len()));
+            let length = usize::from(copied.2).min(set.len() - from.max(to));
+            set.copy_within(from..from + length, to);
+        }
+        let Ok(tools) = ServiceTools::from_file_descriptor_set(&set, &MethodFilter::default()) else { return Ok(()) };
+        for method in tools.methods() {
+            let mut message = match method.encode(ARGUMENTS) {
+                Ok(message) => message.to_vec(),
+                Err(_) => vec![8; 64],
+            };
+            let _ = method.decode(&message);
+            for (at, byte) in &message_changes {
+                let at = at.index(message.len());
+                message[at] = *byte;
+            }
+            if let Ok(result) = method.decode(&message) {
+                prop_assert!(toolyard_core::Json::parse(result.clone()).is_ok(), "{}", result);
+            }
+        }
+    }
 }

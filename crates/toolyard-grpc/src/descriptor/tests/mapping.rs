@@ -5,7 +5,7 @@ use super::support::{compile, echo, echoed, tools};
 use crate::descriptor::{MethodFilter, MethodTool, ServiceTools};
 
 /// A message with a field of each kind.
-const EVERY_KIND: &str = r#"
+pub(super) const EVERY_KIND: &str = r#"
     import "google/protobuf/any.proto";
     import "google/protobuf/duration.proto";
     import "google/protobuf/empty.proto";

@@ -27,6 +27,10 @@ impl Tape<'_> {
         *first
     }
 
+    fn flag(&mut self) -> bool {
+        self.next() & 1 == 0
+    }
+
     fn number(&mut self) -> u64 {
         (0..8).fold(0, |number, _| number << 8 | u64::from(self.next()))
     }
@@ -114,7 +118,7 @@ impl Maker<'_> {
             WellKnown::Duration => {
                 let seconds = (tape.number() % 315_576_000_000) as i64;
                 let nanos = [0, 1, 1_000, 500_000_000, 999_999_999][usize::from(tape.next()) % 5];
-                let sign = if tape.next() % 2 == 0 { 1 } else { -1 };
+                let sign = if tape.flag() { 1 } else { -1 };
                 crate::descriptor::time::format_duration(sign * seconds, sign * nanos).unwrap().into()
             }
             WellKnown::FieldMask => ["", "a", "fooBar.baz,h"][usize::from(tape.next()) % 3].into(),
@@ -133,7 +137,7 @@ impl Maker<'_> {
     fn any_json(tape: &mut Tape<'_>, depth: usize) -> Value {
         match tape.next() % 6 {
             0 => Value::Null,
-            1 => (tape.next() % 2 == 0).into(),
+            1 => tape.flag().into(),
             2 => json!(f64::from(tape.next()) / 8.0),
             3 if depth < 4 => (0..tape.next() % 3).map(|_| Self::any_json(tape, depth + 1)).collect(),
             4 if depth < 4 => Value::Object(
@@ -177,7 +181,7 @@ impl Maker<'_> {
                 (tape.number() as i64).to_string().into()
             }
             FieldKind::Uint64 | FieldKind::Fixed64 => tape.number().to_string().into(),
-            FieldKind::Bool => (tape.next() % 2 == 0).into(),
+            FieldKind::Bool => tape.flag().into(),
             FieldKind::Text => tape.text().into(),
             FieldKind::Bytes => ["", "AA==", "AAE=", "/+8A"][usize::from(tape.next()) % 4].into(),
         }
@@ -186,7 +190,7 @@ impl Maker<'_> {
     fn key(kind: FieldKind, tape: &mut Tape<'_>) -> String {
         match kind {
             FieldKind::Text => tape.text(),
-            FieldKind::Bool => (tape.next() % 2 == 0).to_string(),
+            FieldKind::Bool => tape.flag().to_string(),
             FieldKind::Int32 | FieldKind::Sint32 | FieldKind::Sfixed32 => (tape.number() as i32).to_string(),
             FieldKind::Int64 | FieldKind::Sint64 | FieldKind::Sfixed64 => (tape.number() as i64).to_string(),
             FieldKind::Uint32 | FieldKind::Fixed32 => (tape.number() as u32).to_string(),

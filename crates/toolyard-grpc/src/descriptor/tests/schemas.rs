@@ -6,14 +6,9 @@ use super::support::{compile, echoed, tools};
 use crate::descriptor::wire::{WireType, begin_delimited, end_delimited, put_tag, put_varint};
 use crate::descriptor::{MethodFilter, ServiceTools};
 
-/// Returns the definition of the first tool, with line breaks.
+/// Returns the definition of the first tool, with some line breaks.
 fn definition(proto: &str) -> String {
-    pretty(&tools(proto))
-}
-
-fn pretty(tools: &ServiceTools) -> String {
-    let definition = tools.methods()[0].tool().definition.to_json().to_value();
-    serde_json::to_string_pretty(&definition).unwrap()
+    tools(proto).methods()[0].tool().definition.to_json().as_text().replace("},\"", "},\n\"")
 }
 
 /// Returns the schema of the arguments of the first tool as one line.
@@ -59,82 +54,16 @@ fn comments_and_options_become_a_definition() {
     "#,
     );
     insta::assert_snapshot!(text, @r##"
-    {
-      "name": "shop_v1_Shop_Find",
-      "description": "Finds items of a shelf.",
-      "inputSchema": {
-        "type": "object",
-        "properties": {
-          "shelf": {
-            "type": "integer",
-            "format": "int32",
-            "description": "Number of the shelf."
-          },
-          "oldName": {
-            "type": "string",
-            "description": "Name of the shelf.",
-            "deprecated": true
-          },
-          "order": {
-            "$ref": "#/$defs/Order"
-          },
-          "then": {
-            "$ref": "#/$defs/Order",
-            "description": "The second order."
-          },
-          "size": {
-            "type": "string",
-            "enum": [
-              "SIZE_UNSPECIFIED",
-              "SMALL"
-            ]
-          }
-        },
-        "additionalProperties": false,
-        "$defs": {
-          "Order": {
-            "type": "string",
-            "enum": [
-              "ORDER_UNSPECIFIED",
-              "CHEAP",
-              "BEST"
-            ],
-            "description": "The order of results.\n- `CHEAP`: The cheapest first.\n- `BEST` (deprecated)"
-          }
-        }
-      },
-      "outputSchema": {
-        "type": "object",
-        "properties": {
-          "id": {
-            "type": "string"
-          },
-          "price": {
-            "type": "string",
-            "format": "uint64"
-          },
-          "order": {
-            "anyOf": [
-              {
-                "type": "string",
-                "enum": [
-                  "ORDER_UNSPECIFIED",
-                  "CHEAP",
-                  "BEST"
-                ]
-              },
-              {
-                "type": "integer"
-              }
-            ],
-            "description": "The order of results."
-          }
-        }
-      },
-      "annotations": {
-        "readOnlyHint": true
-      }
-    }
+    {"name":"shop_v1_Shop_Find","description":"Finds items of a shelf.","inputSchema":{"type":"object","properties":{"shelf":{"type":"integer","format":"int32","description":"Number of the shelf."},
+    "oldName":{"type":"string","description":"Name of the shelf.","deprecated":true},
+    "order":{"$ref":"#/$defs/Order"},
+    "then":{"$ref":"#/$defs/Order","description":"The second order."},
+    "size":{"type":"string","enum":["SIZE_UNSPECIFIED","SMALL"]}},
+    "additionalProperties":false,"$defs":{"Order":{"type":"string","enum":["ORDER_UNSPECIFIED","CHEAP","BEST"],"description":"The order of results.\n- `CHEAP`: The cheapest first.\n- `BEST` (deprecated)"}}},
+    "outputSchema":{"type":"object","properties":{"id":{"type":"string"},
+    "price":{"type":"string","format":"uint64"},
+    "order":{"anyOf":[{"type":"string","enum":["ORDER_UNSPECIFIED","CHEAP","BEST"]},{"type":"integer"}],"description":"The order of results."}}},
+    "annotations":{"readOnlyHint":true}}
     "##);
 }
 
