@@ -18,11 +18,12 @@ use self::plain_words::TypeNames;
 
 /// Dependencies that each package of the workspace may have. A package without an entry may have `toolyard-core` only:
 /// siblings do not depend on each other; if one needs another's ability, the composition root adapts it.
-const ALLOWED_EDGES: [(&str, &[&str]); 19] = [
+const ALLOWED_EDGES: [(&str, &[&str]); 20] = [
     ("toolyard-core", &[]),
     ("toolyard-agent", &["toolyard-core", "toolyard-manifest", "toolyard-rank", "toolyard-sdk"]),
     ("toolyard-backends", &["toolyard-core", "toolyard-net", "toolyard-openapi"]),
     ("toolyard-functions", &["toolyard-core", "toolyard-process", "toolyard-sandbox", "toolyard-store"]),
+    ("toolyard-grpc", &["toolyard-core", "toolyard-net"]),
     ("toolyard-mcp", &["toolyard-core", "toolyard-net", "toolyard-process"]),
     ("toolyard-sandbox", &["toolyard-core", "toolyard-process"]),
     ("toolyard-sdk", &["toolyard-core", "toolyard-mcp", "toolyard-net", "toolyard-process"]),
@@ -33,6 +34,7 @@ const ALLOWED_EDGES: [(&str, &[&str]); 19] = [
             "toolyard-backends",
             "toolyard-core",
             "toolyard-functions",
+            "toolyard-grpc",
             "toolyard-manifest",
             "toolyard-mcp",
             "toolyard-net",
