@@ -343,7 +343,7 @@ impl<'a> JsonLexer<'a> {
 
 /// Returns the length of the part of a string up to a quote, a backslash or a control character. Eight bytes are
 /// examined at a time, because most of the relayed data is text.
-fn plain_length(text: &[u8]) -> usize {
+pub(super) fn plain_length(text: &[u8]) -> usize {
     const ONES: u64 = u64::from_ne_bytes([0x01; 8]);
     const HIGHS: u64 = u64::from_ne_bytes([0x80; 8]);
     // Sets the high bit of the lowest byte that is zero or below `limit`. Bytes above it may be set as well, which is

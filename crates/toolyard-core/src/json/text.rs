@@ -2,21 +2,31 @@
 
 use std::borrow::Cow;
 
+use super::scan::plain_length;
+
 /// Encodes `text` as a JSON string with the escapes that RFC 8259 requires.
 pub(super) fn write_quoted(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
-    for byte in text.bytes() {
-        match byte {
-            b'"' => out.extend_from_slice(b"\\\""),
-            b'\\' => out.extend_from_slice(b"\\\\"),
-            b'\n' => out.extend_from_slice(b"\\n"),
-            b'\r' => out.extend_from_slice(b"\\r"),
-            b'\t' => out.extend_from_slice(b"\\t"),
-            0..0x20 => out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
-            _ => out.push(byte),
-        }
+    let mut rest = text.as_bytes();
+    loop {
+        let (plain, escaped) = rest.split_at(plain_length(rest));
+        out.extend_from_slice(plain);
+        let Some((byte, after)) = escaped.split_first() else { break };
+        write_escape(*byte, out);
+        rest = after;
     }
     out.push(b'"');
+}
+
+fn write_escape(byte: u8, out: &mut Vec<u8>) {
+    match byte {
+        b'"' => out.extend_from_slice(b"\\\""),
+        b'\\' => out.extend_from_slice(b"\\\\"),
+        b'\n' => out.extend_from_slice(b"\\n"),
+        b'\r' => out.extend_from_slice(b"\\r"),
+        b'\t' => out.extend_from_slice(b"\\t"),
+        _ => out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
+    }
 }
 
 /// Returns the content of a validated JSON string; `None` for other values. Unpaired surrogates, which Unicode text
