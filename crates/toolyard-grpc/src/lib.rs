@@ -2,3 +2,4 @@
 //! protocol.
 
 pub mod descriptor;
+pub mod omnia;
