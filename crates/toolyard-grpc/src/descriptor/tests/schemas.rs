@@ -1,0 +1,305 @@
+//! Definitions of tools as snapshots, and schemas with the values that they accept.
+
+use serde_json::{Value, json};
+
+use super::support::{compile, echoed, tools};
+use crate::descriptor::wire::{WireType, begin_delimited, end_delimited, put_tag, put_varint};
+use crate::descriptor::{MethodFilter, ServiceTools};
+
+/// Returns the definition of the first tool, with line breaks.
+fn definition(proto: &str) -> String {
+    pretty(&tools(proto))
+}
+
+fn pretty(tools: &ServiceTools) -> String {
+    let definition = tools.methods()[0].tool().definition.to_json().to_value();
+    serde_json::to_string_pretty(&definition).unwrap()
+}
+
+/// Returns the schema of the arguments of the first tool as one line.
+fn input(proto: &str) -> String {
+    tools(proto).methods()[0].tool().input_schema().unwrap().as_text().to_owned()
+}
+
+fn output(proto: &str) -> String {
+    tools(proto).methods()[0].tool().output_schema().unwrap().as_text().to_owned()
+}
+
+#[test]
+fn comments_and_options_become_a_definition() {
+    let text = definition(
+        r#"
+        package shop.v1;
+        // Sells things.
+        service Shop {
+            // Finds [items][shop.v1.Item] of a shelf.
+            //
+            // (-- internal --)
+            rpc Find(FindRequest) returns (Item) { option idempotency_level = NO_SIDE_EFFECTS; }
+        }
+        message FindRequest {
+            // Number of the shelf.
+            int32 shelf = 1;
+            string old_name = 2 [deprecated = true]; // Name of the shelf.
+            Order order = 3;
+        }
+        // The order of results.
+        enum Order {
+            ORDER_UNSPECIFIED = 0;
+            // The cheapest first.
+            CHEAP = 1;
+            BEST = 2 [deprecated = true];
+        }
+        message Item { string id = 1; uint64 price = 2; Order order = 3; }
+    "#,
+    );
+    insta::assert_snapshot!(text, @"");
+}
+
+#[test]
+fn method_without_a_comment_has_that_of_its_service() {
+    let description = |proto: &str| {
+        let tools = tools(proto);
+        tools.methods()[0].tool().definition.get_str("description").unwrap().into_owned()
+    };
+    let message = "message M {}";
+    insta::assert_snapshot!(
+        description(&format!("package p; {message} service S {{ rpc A(M) returns (M); }}")), @"");
+    insta::assert_snapshot!(
+        description(&format!("package p; {message}\n// Serves.\nservice S {{ option deprecated = true; rpc A(M) returns (stream M); }}")), @"");
+}
+
+#[test]
+fn shared_and_recursive_types_are_definitions() {
+    insta::assert_snapshot!(input(r"
+        message M { Tree tree = 1; Leaf one = 2; repeated Leaf more = 3; Once once = 4; }
+        message Tree { Leaf leaf = 1; repeated Tree branches = 2; }
+        message Leaf { string name = 1; }
+        message Once { bool yes = 1; }
+        service S { rpc A(M) returns (M); }
+    "), @"");
+    insta::assert_snapshot!(input(r"
+        message M { M m = 1; map<string, M> all = 2; }
+        service S { rpc A(M) returns (M); }
+    "), @"");
+}
+
+#[test]
+fn types_with_one_name_have_definitions_with_their_packages() {
+    let shared =
+        |package: &str| format!("syntax = \"proto3\"; package {package}; message T {{ bool a = 1; }}");
+    let root = r#"syntax = "proto3"; import "a.proto"; import "b.proto";
+        message M { a.T a1 = 1; a.T a2 = 2; b.T b1 = 3; b.T b2 = 4; } service S { rpc A(M) returns (M); }"#;
+    let set = compile(&[("a.proto", &shared("a")), ("b.proto", &shared("b")), ("m.proto", root)]);
+    let tools = ServiceTools::from_file_descriptor_set(&set, &MethodFilter::default()).unwrap();
+    let schema = tools.methods()[0].tool().input_schema().unwrap().to_value();
+    let names: Vec<_> = schema["$defs"].as_object().unwrap().keys().collect();
+    assert_eq!(names, ["T", "b.T"]);
+    assert_eq!(schema["properties"]["b2"], json!({"$ref": "#/$defs/b.T"}));
+}
+
+#[test]
+fn every_kind_has_a_schema() {
+    let proto = r#"
+        import "google/protobuf/any.proto"; import "google/protobuf/duration.proto"; import "google/protobuf/empty.proto";
+        import "google/protobuf/field_mask.proto"; import "google/protobuf/struct.proto";
+        import "google/protobuf/timestamp.proto"; import "google/protobuf/wrappers.proto";
+        message M {
+            int32 a = 1; uint32 b = 2; sint64 c = 3; fixed64 d = 4; float e = 5; bool f = 6; string g = 7; bytes h = 8;
+            E i = 9; repeated E j = 10; map<string, int32> k = 11; map<int64, string> l = 12; map<bool, bytes> m = 13;
+            google.protobuf.Any n = 14; google.protobuf.Timestamp o = 15; google.protobuf.Duration p = 16;
+            google.protobuf.FieldMask q = 17; google.protobuf.Struct r = 18; google.protobuf.Value s = 19;
+            google.protobuf.ListValue t = 20; google.protobuf.Empty u = 21; google.protobuf.NullValue v = 22;
+            google.protobuf.UInt64Value w = 23; google.protobuf.StringValue x = 24;
+        }
+        enum E { A = 0; B = 1; }
+        service S { rpc A(M) returns (M); }
+    "#;
+    insta::assert_snapshot!(input(proto).replace("},\"", "},\n\""), @"");
+    insta::assert_snapshot!(output(proto).replace("},\"", "},\n\""), @"");
+}
+
+#[test]
+fn oneofs_are_exclusive_and_optional() {
+    let proto = |fields: usize| {
+        let fields: String = (0..fields).map(|field| format!("int32 f{field} = {};", field + 1)).collect();
+        format!("message M {{ oneof o {{ {fields} }} int32 x = 100; }} service S {{ rpc A(M) returns (M); }}")
+    };
+    insta::assert_snapshot!(input(&proto(2)), @"");
+    for fields in [1, 2, 3, 4, 5, 12] {
+        let tools = tools(&proto(fields));
+        let method = &tools.methods()[0];
+        let schema = method.tool().input_schema().unwrap().to_value();
+        let validator = jsonschema::draft202012::new(&schema).unwrap();
+        let check = |value: Value, expected: bool| {
+            assert_eq!(validator.is_valid(&value), expected, "{fields} {value}");
+            assert_eq!(echoed(method, &value.to_string()).is_ok(), expected, "{fields} {value}");
+        };
+        check(json!({}), true);
+        check(json!({"x": 1}), true);
+        for one in 0..fields {
+            check(json!({format!("f{one}"): 1, "x": 1}), true);
+            for other in one + 1..fields {
+                check(json!({format!("f{one}"): 1, format!("f{other}"): 1}), false);
+            }
+        }
+    }
+    let two = "message M { oneof a { int32 b = 1; int32 c = 2; } oneof d { M e = 3; M f = 4; } optional int32 g = 5; }
+        service S { rpc A(M) returns (M); }";
+    insta::assert_snapshot!(input(two), @"");
+}
+
+#[test]
+fn streams_have_a_list_of_messages() {
+    let tree = "message M { repeated M m = 1; } service S { rpc A(M) returns (stream M); }";
+    insta::assert_snapshot!(output(tree), @"");
+    let times = r#"import "google/protobuf/timestamp.proto"; message M {}
+        service S { rpc A(M) returns (stream google.protobuf.Timestamp); }"#;
+    insta::assert_snapshot!(output(times), @"");
+}
+
+#[test]
+fn arguments_that_are_no_object_have_a_member_value() {
+    let proto = |name: &str| {
+        format!(
+            "import \"google/protobuf/wrappers.proto\"; import \"google/protobuf/struct.proto\"; import \"google/protobuf/empty.proto\";
+            service S {{ rpc A(google.protobuf.{name}) returns (google.protobuf.{name}); }}"
+        )
+    };
+    insta::assert_snapshot!(input(&proto("Int64Value")), @"");
+    insta::assert_snapshot!(output(&proto("Int64Value")), @"");
+    insta::assert_snapshot!(input(&proto("Struct")), @"");
+    insta::assert_snapshot!(input(&proto("Empty")), @"");
+}
+
+#[test]
+fn field_behavior_is_honoured() {
+    let behavior = r#"syntax = "proto3"; package google.api; import "google/protobuf/descriptor.proto";
+        extend google.protobuf.FieldOptions { repeated FieldBehavior field_behavior = 1052 [packed = false]; }
+        enum FieldBehavior { FIELD_BEHAVIOR_UNSPECIFIED = 0; OPTIONAL = 1; REQUIRED = 2; OUTPUT_ONLY = 3; }"#;
+    let root = r#"syntax = "proto3"; import "google/api/field_behavior.proto";
+        message M {
+            string name = 1 [(google.api.field_behavior) = REQUIRED];
+            string id = 2 [(google.api.field_behavior) = OUTPUT_ONLY];
+            Part part = 3;
+        }
+        message Part { string name = 1 [(google.api.field_behavior) = REQUIRED]; }
+        service S { rpc A(M) returns (M); }"#;
+    let set = compile(&[("google/api/field_behavior.proto", behavior), ("m.proto", root)]);
+    let tools = ServiceTools::from_file_descriptor_set(&set, &MethodFilter::default()).unwrap();
+    let method = &tools.methods()[0];
+    insta::assert_snapshot!(method.tool().input_schema().unwrap().as_text(), @"");
+    insta::assert_snapshot!(method.tool().output_schema().unwrap().as_text(), @"");
+    let check = |arguments: &str, expected: Result<&str, &str>| {
+        assert_eq!(echoed(method, arguments).as_deref().map_err(String::as_str), expected);
+    };
+    // A result can be sent again, and an update contains parts.
+    check(r#"{"name":"a","id":"b","part":{}}"#, Ok(r#"{"name":"a","id":"b","part":{}}"#));
+    check(r#"{"name":""}"#, Ok("{}"));
+    check("{}", Err("the required field `name` is missing"));
+}
+
+#[test]
+fn large_schemas_are_cut_at_the_deepest_types() {
+    let fields = |kind: &str, count: usize| {
+        (0..count)
+            .map(|field| format!("// {}\n {kind} field_{field} = {};\n", "x".repeat(300), field + 1))
+            .collect::<String>()
+    };
+    let messages: String = (0..40)
+        .map(|level| format!("message L{level} {{ {} L{} next = 999; }}\n", fields("string", 100), level + 1))
+        .collect();
+    let tools = tools(&format!("{messages} message L40 {{}} service S {{ rpc A(L0) returns (L0); }}"));
+    let tool = tools.methods()[0].tool();
+    let schema = tool.input_schema().unwrap();
+    assert!((50_000..=64_000).contains(&schema.as_bytes().len()), "{}", schema.as_bytes().len());
+    let schema = schema.to_value();
+    assert!(schema["properties"]["field0"]["description"].is_string(), "descriptions of arguments stay");
+    assert_eq!(schema["properties"]["next"]["properties"]["field0"], json!({"type": "string"}));
+    assert!(schema.to_string().contains(r#""next":{"type":"object"}"#));
+    assert!(tool.definition.get_str("description").unwrap().contains("cut for size"));
+    let output = tool.output_schema().unwrap();
+    assert!(output.as_bytes().len() <= 8_000);
+    jsonschema::draft202012::new(&output.to_value()).unwrap();
+}
+
+/// A field of a hand-written message.
+enum Part {
+    Number(u32, u64),
+    Text(u32, &'static str),
+    Message(u32, Vec<Part>),
+}
+
+fn encoded(parts: &[Part]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for part in parts {
+        match part {
+            Part::Number(number, value) => {
+                put_tag(&mut out, *number, WireType::Varint);
+                put_varint(&mut out, *value);
+            }
+            Part::Text(number, text) => {
+                put_tag(&mut out, *number, WireType::Bytes);
+                put_varint(&mut out, text.len() as u64);
+                out.extend_from_slice(text.as_bytes());
+            }
+            Part::Message(number, parts) => {
+                put_tag(&mut out, *number, WireType::Bytes);
+                let start = begin_delimited(&mut out);
+                out.extend_from_slice(&encoded(parts));
+                end_delimited(&mut out, start);
+            }
+        }
+    }
+    out
+}
+
+#[test]
+fn features_of_editions_are_resolved() {
+    use Part::{Message, Number, Text};
+    let field = |name: &'static str, number: u64, label: u64, kind: u64, features: Vec<Part>| {
+        let options = Message(8, vec![Message(21, features)]);
+        Message(2, vec![Text(1, name), Number(3, number), Number(4, label), Number(5, kind), options])
+    };
+    let nested = |name: &'static str, number: u64, features: Vec<Part>| {
+        let options = Message(8, vec![Message(21, features)]);
+        Message(
+            2,
+            vec![Text(1, name), Number(3, number), Number(4, 1), Number(5, 11), Text(6, ".M"), options],
+        )
+    };
+    let file = encoded(&[
+        Text(1, "e.proto"),
+        Text(12, "editions"),
+        Number(14, 1000),
+        Message(8, vec![Message(50, vec![Number(5, 2)])]),
+        Message(
+            4,
+            vec![
+                Text(1, "M"),
+                field("explicit", 1, 1, 5, vec![]),
+                field("implicit", 2, 1, 5, vec![Number(1, 2)]),
+                field("required", 3, 1, 5, vec![Number(1, 3)]),
+                field("packed", 4, 3, 5, vec![]),
+                field("expanded", 5, 3, 5, vec![Number(3, 2)]),
+                nested("delimited", 6, vec![]),
+                nested("prefixed", 7, vec![Number(5, 1)]),
+            ],
+        ),
+        Message(6, vec![Text(1, "S"), Message(2, vec![Text(1, "A"), Text(2, ".M"), Text(3, ".M")])]),
+    ]);
+    let tools = ServiceTools::from_encoded_files(&[file], &MethodFilter::default()).unwrap();
+    let method = &tools.methods()[0];
+    let check = |arguments: &str, expected: &[u8]| {
+        assert_eq!(method.encode(arguments).unwrap(), expected, "{arguments}");
+        let read = method.decode(expected).unwrap();
+        assert_eq!(method.encode(&read).unwrap(), expected, "{arguments}");
+    };
+    check(r#"{"explicit":0,"implicit":0,"required":0}"#, &[8, 0, 24, 0]);
+    check(r#"{"required":1,"packed":[1,2],"expanded":[1,2]}"#, &[24, 1, 34, 2, 1, 2, 40, 1, 40, 2]);
+    check(
+        r#"{"required":1,"delimited":{"required":2},"prefixed":{"required":3}}"#,
+        &[24, 1, 51, 24, 2, 52, 58, 2, 24, 3],
+    );
+    assert!(method.encode("{}").is_err());
+}
