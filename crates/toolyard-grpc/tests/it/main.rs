@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 mod discovery;
+mod etcd;
 mod faulty_servers;
 mod methods;
 mod omnia;
