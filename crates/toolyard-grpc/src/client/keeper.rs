@@ -75,7 +75,7 @@ pub(super) struct ToolsKeeper {
     pub(super) last: Option<ServerDescription>,
 }
 
-/// What a server or a file says about its tools. An equal description is not read again.
+/// The tools as a server or a file describes them. An equal description is not converted again.
 #[derive(Clone, PartialEq)]
 pub(super) struct ServerDescription {
     protocol: &'static str,

@@ -28,7 +28,7 @@ pub struct StreamBounds {
     pub bytes: usize,
 }
 
-/// What calls of methods need beside the method.
+/// The server and the limits of calls of methods.
 pub(super) struct MethodCaller {
     pub(super) delivery: Arc<GrpcDelivery>,
     pub(super) health: ServiceHealth,

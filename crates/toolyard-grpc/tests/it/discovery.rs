@@ -7,6 +7,8 @@ use std::process::Command;
 use prost::Message;
 use prost_types::FileDescriptorSet;
 use tempfile::TempDir;
+use tonic::transport::Server;
+use tonic::transport::server::TcpIncoming;
 use toolyard_grpc::client::{GrpcBackend, GrpcTools, ToolSource};
 use toolyard_testing::peers::{command, peer};
 use toolyard_testing::process::RunningProgram;
@@ -39,13 +41,40 @@ async fn infrastructure_is_selected_by_name() {
     assert!(!tools.iter().any(|name| name.contains("ServerReflectionInfo")), "{tools:?}");
 }
 
+/// Returns a `FileDescriptorSet` of `shop.proto`.
+fn shop_descriptors() -> Vec<u8> {
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../toolyard-testing/scripts");
+    let compiled = protox::compile(["shop.proto"], [scripts]).unwrap();
+    FileDescriptorSet { file: compiled.file }.encode_to_vec()
+}
+
+/// `tonic-reflection` has both versions.
+#[tokio::test]
+async fn newer_version_of_reflection_is_preferred() {
+    let set = shop_descriptors();
+    let reflection =
+        || tonic_reflection::server::Builder::configure().register_encoded_file_descriptor_set(&set);
+    let incoming = TcpIncoming::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = incoming.local_addr().unwrap().to_string();
+    let server = Server::builder()
+        .add_service(reflection().build_v1().unwrap())
+        .add_service(reflection().build_v1alpha().unwrap());
+    let server = tokio::spawn(server.serve_with_incoming(incoming));
+    let backend = GrpcBackend::start(options(&address, None));
+    let catalog = ready(&backend).await;
+    assert_eq!(catalog.protocol.as_deref(), Some("gRPC reflection v1"));
+    assert_eq!(names(&catalog).len(), 4, "{:?}", names(&catalog));
+    let tool = names(&catalog).into_iter().find(|name| name.contains("GetOrder")).unwrap().to_owned();
+    let refused = call(&backend, &tool, "{}").await.unwrap_err();
+    assert!(refused.starts_with("execution_failed: gRPC status UNIMPLEMENTED"), "{refused}");
+    server.abort();
+}
+
 #[tokio::test]
 async fn descriptor_set_replaces_reflection() {
     let folder = TempDir::new().unwrap();
     let set = folder.path().join("shop.binpb");
-    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../toolyard-testing/scripts");
-    let compiled = protox::compile(["shop.proto"], [scripts]).unwrap();
-    fs::write(&set, FileDescriptorSet { file: compiled.file }.encode_to_vec()).unwrap();
+    fs::write(&set, shop_descriptors()).unwrap();
     let server = ShopServer::start(&["without=reflection"]);
     let mut options = options(&server.address, None);
     options.tools = GrpcTools::Discovered(discovery(ToolSource::DescriptorSet(set)));

@@ -21,7 +21,9 @@ fn etcd(home: &TempDir) -> (RunningProgram, String) {
     etcd.args(["--listen-peer-urls", &server, "--initial-advertise-peer-urls", &server]);
     etcd.args(["--initial-cluster", &format!("default={server}")]);
     let process = RunningProgram::start(&mut etcd);
-    process.stderr.wait_for("the start", |text| text.contains("ready to serve client requests").then_some(()));
+    process
+        .stderr
+        .wait_for("the start", |text| text.contains("ready to serve client requests").then_some(()));
     (process, client.replace("http://", ""))
 }
 
