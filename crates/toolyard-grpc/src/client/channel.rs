@@ -148,3 +148,37 @@ where
         self.body.size_hint()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn details_that_are_not_base64_are_dropped() {
+        for (details, is_kept) in
+            [("AAECAw==", true), ("AAECAw", true), ("", true), ("!", false), ("A", false)]
+        {
+            let mut headers = HeaderMap::from_iter([(STATUS_DETAILS, HeaderValue::from_static(details))]);
+            headers.insert("grpc-status", HeaderValue::from_static("5"));
+            drop_malformed_details(&mut headers);
+            assert_eq!(headers.contains_key(STATUS_DETAILS), is_kept, "{details:?}");
+            // Otherwise this panics.
+            assert_eq!(tonic::Status::from_header_map(&headers).unwrap().code(), tonic::Code::NotFound);
+        }
+    }
+
+    #[test]
+    fn large_bodies_are_counted() {
+        let mut body = CheckedBody::new((), ByteBudget::new(64 << 10));
+        for (bytes, used) in [(SMALL_MESSAGE, 0), (1, SMALL_MESSAGE + 1024), (1024, SMALL_MESSAGE + 2048)] {
+            body.count(bytes).unwrap();
+            assert_eq!(body.budget.used(), used);
+        }
+        assert!(body.count(64 << 10).is_err());
+        let budget = body.budget.clone();
+        drop(body);
+        assert_eq!(budget.used(), 0);
+    }
+}

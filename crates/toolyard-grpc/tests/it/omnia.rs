@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use toolyard_backends::health::CheckTimes;
 use toolyard_core::{BackendPhase, Call, Json};
-use toolyard_grpc::client::GrpcBackend;
+use toolyard_grpc::client::{GrpcBackend, GrpcProbe};
 use toolyard_testing::wait::until_async;
 
 use crate::support::{
@@ -122,4 +123,30 @@ async fn unknown_host_is_reported() {
     let backend = GrpcBackend::start(options);
     let error = call(&backend, "get_user", "{}").await.unwrap_err();
     assert!(error.starts_with("unavailable: The tool's server cannot be reached [DNS: "), "{error}");
+}
+
+#[tokio::test]
+async fn probe_asks_the_health_service() {
+    let server = ShopServer::start(&[&omnia_option()]);
+    let probed = |address: &str, service: &str| {
+        let mut options = options(address, None);
+        options.tools = defined_tool(GET_USER);
+        let times = CheckTimes { interval: Duration::from_millis(1), timeout: Duration::from_secs(30) };
+        options.probe = Some(GrpcProbe { times, service: service.to_owned() });
+        GrpcBackend::start(options)
+    };
+    let not_serving = unavailable(&probed(&server.address, "shop.v1.Orders")).await;
+    assert_eq!(not_serving, "grpc_status: the health service reports NOT_SERVING");
+    let unknown = unavailable(&probed(&server.address, "shop.v1.Nothing")).await;
+    assert_eq!(unknown, "grpc_status: gRPC status NOT_FOUND");
+    let stopped = probed(&server.address, "");
+    ready(&stopped).await;
+    drop(server);
+    let reason = unavailable(&stopped).await;
+    assert!(reason.starts_with("connection_"), "{reason}");
+    // A server without the health service is available if it answers.
+    let server = ShopServer::start(&[&omnia_option(), "without=health"]);
+    let backend = probed(&server.address, "");
+    call(&backend, "get_user", r#"{"user_id":"7"}"#).await.unwrap();
+    ready(&backend).await;
 }
