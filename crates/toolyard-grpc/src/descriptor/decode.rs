@@ -6,6 +6,7 @@
 mod text;
 mod well_known;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use self::text::JsonText;
@@ -23,12 +24,12 @@ const MAX_JSON_BYTES: usize = 64 * 1024 * 1024;
 pub struct DecodeError {
     /// JSON pointer to the value.
     path: String,
-    problem: &'static str,
+    problem: Cow<'static, str>,
 }
 
 impl DecodeError {
     const fn new(problem: &'static str) -> Self {
-        Self { path: String::new(), problem }
+        Self { path: String::new(), problem: Cow::Borrowed(problem) }
     }
 
     fn at(mut self, step: impl std::fmt::Display) -> Self {
@@ -50,7 +51,7 @@ impl std::error::Error for DecodeError {}
 
 impl From<WireError> for DecodeError {
     fn from(error: WireError) -> Self {
-        Self::new(error.0)
+        Self { path: String::new(), problem: error.to_string().into() }
     }
 }
 
@@ -58,7 +59,17 @@ type Decoded<T> = Result<T, DecodeError>;
 
 /// Decodes a message as JSON.
 pub(super) fn decode(pool: &TypePool, message: u32, bytes: &[u8]) -> Decoded<String> {
-    let mut out = JsonText::with_limit(2 * bytes.len() + 2, MAX_JSON_BYTES);
+    decode_within(pool, message, bytes, MAX_JSON_BYTES)
+}
+
+/// Decodes a message as JSON of a limited size.
+pub(super) fn decode_within(
+    pool: &TypePool,
+    message: u32,
+    bytes: &[u8],
+    max_bytes: usize,
+) -> Decoded<String> {
+    let mut out = JsonText::with_limit(2 * bytes.len() + 2, max_bytes);
     Decoder { pool }.message(bytes, message, 0, &mut out)?;
     Ok(out.into_text())
 }

@@ -346,7 +346,7 @@ impl<'p> Encoder<'p> {
                     None if is_null => 0,
                     None => {
                         let names = enumeration.values.iter().map(|value| &*value.name);
-                        let near = did_you_mean(&nearest_names(&shortened(&name), names));
+                        let near = suggestion(&name, names);
                         let (name, of) = (shortened(&name), &enumeration.full_name);
                         return Err(ArgumentError::new(format!(
                             "`{name}` is no value of the enum `{of}`{near}"
@@ -385,8 +385,15 @@ fn too_deep() -> ArgumentError {
 
 fn unknown_field<'n>(name: &str, names: impl IntoIterator<Item = &'n str>) -> ArgumentError {
     let name = shortened(name);
-    let near = did_you_mean(&nearest_names(&name, names));
-    ArgumentError::new(format!("unknown field `{name}`{near}"))
+    ArgumentError::new(format!("unknown field `{name}`{}", suggestion(&name, names)))
+}
+
+/// Returns the question for the most similar names, as a sentence of its own.
+fn suggestion<'n>(name: &str, names: impl IntoIterator<Item = &'n str>) -> String {
+    match did_you_mean(&nearest_names(&shortened(name), names)) {
+        near if near.is_empty() => near,
+        near => format!(".{near}"),
+    }
 }
 
 fn several_of(message: &MessageType, oneof: u32, sent: &SeenFields) -> ArgumentError {

@@ -66,10 +66,10 @@ mod tests {
         check("etcdserverpb.KV", "Range", "etcdserverpb_KV_Range");
         check("Plain", "Get", "Plain_Get");
         check("a.b_C", "D", "a_b_C_D");
-        check("a_b.C", "D", "a_b_C_D_05fe6dde");
+        check("a_b.C", "D", "a_b_C_D_a2c45361");
         let service = "google.cloud.aiplatform.v1beta1.PipelineService";
-        check(service, "CreateTrainingPipeline", "PipelineService_CreateTrainingPipeline_6b0d6ba7");
+        check(service, "CreateTrainingPipeline", "PipelineService_CreateTrainingPipeline_48be1158");
         let long = "l".repeat(70);
-        check("a.S", &long, &format!("S_{}_5ab95e44", "l".repeat(53)));
+        check("a.S", &long, &format!("S_{}_fd321ce8", "l".repeat(53)));
     }
 }

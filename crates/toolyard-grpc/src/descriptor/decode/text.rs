@@ -21,7 +21,7 @@ impl JsonText {
     /// Returns an error if the text is too large.
     pub(super) const fn check(&self) -> Decoded<()> {
         if self.text.len() > self.max_bytes {
-            return Err(DecodeError::new("as JSON it is larger than 64 MiB"));
+            return Err(DecodeError::new("the JSON is too large"));
         }
         Ok(())
     }

@@ -3,14 +3,11 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::rc::Rc;
 
-use super::fragment::{Fragment, FragmentWriter, Piece, described, quoted};
+use super::fragment::{Fragment, FragmentWriter, Piece, SMALL_ENUM_BYTES, described, quoted};
 use crate::descriptor::types::{TypeId, TypePool};
 
 /// Maximum nesting of types within each other.
 const MAX_INLINE_DEPTH: usize = 6;
-
-/// Size up to which an enum stands at each of its references.
-const SMALL_ENUM_BYTES: usize = 96;
 
 /// Size of a definition in addition to its name and its keywords.
 const DEFINITION_BYTES: usize = r#","":{}"#.len();
@@ -169,7 +166,7 @@ impl<'p> Assembly<'p> {
     fn write_whole(&self, fragment: &Fragment, description: &str, keywords: &str, out: &mut String) {
         out.push('{');
         self.write_pieces(fragment, out);
-        out.push_str(&described(description));
+        out.push_str(&described(format!("{description}{}", fragment.values).trim_start()));
         out.push_str(keywords);
         out.push('}');
     }

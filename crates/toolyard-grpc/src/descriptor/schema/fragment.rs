@@ -14,14 +14,17 @@ use crate::descriptor::types::{
 /// Maximum length of the description of a field or type, in characters.
 const MAX_FIELD_CHARS: usize = 512;
 
-/// Maximum length of the description of an enum with those of its values, in characters.
-const MAX_ENUM_CHARS: usize = 1024;
+/// Maximum length of the descriptions of the values of an enum together, in bytes.
+const MAX_VALUES_BYTES: usize = 1024;
 
 /// Maximum length of the description of one value of an enum, in characters.
 const MAX_VALUE_CHARS: usize = 120;
 
 /// Maximum number of fields of a oneof whose pairs are excluded one by one.
 const MAX_PAIRED: usize = 4;
+
+/// Size up to which an enum stands at each of its references.
+pub(super) const SMALL_ENUM_BYTES: usize = 96;
 
 /// The size of a reference without the name of its type.
 const REFERENCE_BYTES: usize = r##"{"$ref":"#/$defs/",}"##.len();
@@ -39,6 +42,8 @@ pub(super) struct Fragment {
     pub(super) pieces: Vec<Piece>,
     /// Description of the type, which that of a field replaces.
     pub(super) description: String,
+    /// Descriptions of the values of an enum, which follow either.
+    pub(super) values: String,
     /// Upper limit of its size, with references in place of other types.
     pub(super) bytes: usize,
 }
@@ -101,19 +106,20 @@ impl<'p> FragmentWriter<'p> {
                 format!(r#""anyOf":[{{"type":"string","enum":{names}}},{{"type":"integer"}}]"#)
             }
         };
-        let mut description = self.comment(&enumeration.comment, MAX_FIELD_CHARS);
-        if self.detail == Detail::Full && self.direction == Direction::Input {
-            describe_values(enumeration, &mut description);
-        }
-        let bytes = text.len() + 2 * description.len() + 32;
-        Fragment { pieces: vec![Piece::Text(text)], description, bytes }
+        let description = self.comment(&enumeration.comment, MAX_FIELD_CHARS);
+        let values = match (self.detail, self.direction) {
+            (Detail::Full, Direction::Input) => described_values(enumeration),
+            _ => String::new(),
+        };
+        let bytes = text.len() + quoted(&description).len() + quoted(&values).len() + 32;
+        Fragment { pieces: vec![Piece::Text(text)], description, values, bytes }
     }
 
     /// Returns the text of a message; `None` once it is too large.
     fn message(&self, message: &MessageType) -> Option<Fragment> {
         let mut fragment =
             Fragment { description: self.comment(&message.comment, MAX_FIELD_CHARS), ..Fragment::default() };
-        fragment.bytes = 2 * fragment.description.len() + 32;
+        fragment.bytes = quoted(&fragment.description).len() + 32;
         fragment.push(r#""type":"object","properties":{"#);
         let mut is_first = true;
         for field in message.fields.iter().filter(|field| self.is_visible(field)) {
@@ -239,12 +245,14 @@ impl<'p> FragmentWriter<'p> {
                 fragment.push(&format!(r#"{{"type":"null"{}{keywords}}}"#, described(&description)));
             }
             id => {
-                let name = match id {
-                    TypeId::Message(message) => &self.pool.message(message).full_name,
-                    TypeId::Enum(enumeration) => &self.pool.enumeration(enumeration).full_name,
+                let reference = match id {
+                    TypeId::Message(message) => self.pool.message(message).full_name.len(),
+                    TypeId::Enum(enumeration) => {
+                        self.pool.enumeration(enumeration).full_name.len() + SMALL_ENUM_BYTES
+                    }
                 };
                 let extra = quoted(&description).len() + keywords.len() + 32;
-                fragment.bytes += REFERENCE_BYTES + name.len() + extra;
+                fragment.bytes += REFERENCE_BYTES + reference + extra;
                 fragment.pieces.push(Piece::Type { id, description, keywords });
             }
         }
@@ -296,8 +304,9 @@ pub(super) fn described(description: &str) -> String {
     }
 }
 
-/// Adds the descriptions of the values.
-fn describe_values(enumeration: &EnumType, description: &mut String) {
+/// Returns the descriptions of the values, each on a line.
+fn described_values(enumeration: &EnumType) -> String {
+    let mut out = String::new();
     for value in &enumeration.values {
         let deprecated = if value.is_deprecated { " (deprecated)" } else { "" };
         if value.comment.is_empty() && deprecated.is_empty() {
@@ -305,15 +314,14 @@ fn describe_values(enumeration: &EnumType, description: &mut String) {
         }
         let comment = truncated(&value.comment, MAX_VALUE_CHARS).replace('\n', " ");
         let colon = if comment.is_empty() { "" } else { ": " };
-        let line = format!("- `{}`{deprecated}{colon}{comment}", value.name);
-        if description.len() + line.len() > MAX_ENUM_CHARS {
-            return description.push_str("\n\u{2026}");
+        let line = format!("\n- `{}`{deprecated}{colon}{comment}", value.name);
+        if out.len() + line.len() > MAX_VALUES_BYTES {
+            out.push_str("\n\u{2026}");
+            return out;
         }
-        if !description.is_empty() {
-            description.push('\n');
-        }
-        description.push_str(&line);
+        out.push_str(&line);
     }
+    out
 }
 
 /// Adds schemas of objects with several of these members.

@@ -1,5 +1,8 @@
 //! Descriptors that are wrong on purpose, or too large.
 
+use std::sync::LazyLock;
+
+use proptest::prelude::*;
 use prost::Message;
 use prost_types::{
     DescriptorProto, EnumDescriptorProto, EnumValueDescriptorProto, FieldDescriptorProto,
@@ -7,7 +10,9 @@ use prost_types::{
     ServiceDescriptorProto,
 };
 
-use crate::descriptor::{DescriptorError, MethodFilter, ServiceTools};
+use super::mapping::EVERY_KIND;
+use super::support::compile;
+use crate::descriptor::{DescriptorError, MethodFilter, ServiceTools, decode};
 
 fn field(name: &str, number: i32, kind: i32, type_name: &str) -> FieldDescriptorProto {
     FieldDescriptorProto {
@@ -77,7 +82,18 @@ fn a_fault_concerns_the_methods_that_need_its_type() {
     let names: Vec<_> = types.iter().map(|name| (*name, format!(".{name}"))).collect();
     let names: Vec<_> = names.iter().map(|(name, full)| (*name, full.as_str())).collect();
     one.service = vec![service("S", &names)];
-    insta::assert_snapshot!(outline(&read(vec![one]).unwrap()), @"");
+    insta::assert_snapshot!(outline(&read(vec![one]).unwrap()), @"
+    /S/Good
+    /S/Relative
+    S/Missing: the type `not.There` of `Missing.a` is not in the descriptors
+    S/Cycle: the type `not.There` of `Missing.a` is not in the descriptors
+    S/Far: the type `not.There` of `Missing.a` is not in the descriptors
+    S/Kind: `Kind.a` has the unknown type 99
+    S/Enum: `.Good` of `Enum.a` is of another kind
+    S/Zero: `Zero.a` has an invalid field number
+    S/Negative: `Negative.a` has an invalid field number
+    S/None: the type `None` is not in the descriptors
+    ");
 }
 
 #[test]
@@ -96,7 +112,18 @@ fn methods_with_other_faults_are_skipped() {
         one.service[0].method.push(method);
     }
     one.service.push(service("grpc.reflection.v1.ServerReflection", &[("A", ".M")]));
-    insta::assert_snapshot!(outline(&read(vec![one]).unwrap()), @"");
+    insta::assert_snapshot!(outline(&read(vec![one]).unwrap()), @"
+    /S/A
+    /S/R
+    /S/Streamfalsetrue
+    S/A: another method has the same name
+    S/a b?c: its name is not a name of protocol buffers
+    S/: its name is not a name of protocol buffers
+    S/E: the type `E` is an enum
+    S/ä: its name is not a name of protocol buffers
+    S/Streamtruefalse: client streaming: a call has one message of arguments
+    S/Streamtruetrue: client streaming: a call has one message of arguments
+    ");
 }
 
 #[test]
@@ -222,11 +249,11 @@ fn deep_chains_and_many_methods_are_limited() {
     let link = |number: usize| {
         message(&format!("L{number}"), vec![field("next", 1, 11, &format!(".L{}", number + 1))])
     };
-    let mut links: Vec<_> = (0..20_000).map(link).collect();
-    links.push(message("L20000", vec![]));
+    let mut links: Vec<_> = (0..3_000).map(link).collect();
+    links.push(message("L3000", vec![]));
     let mut one = file("a.proto", links);
     let names: Vec<_> = (0..10_050).map(|number| format!("A{number}")).collect();
-    let methods: Vec<_> = names.iter().map(|name| (name.as_str(), ".L20000")).collect();
+    let methods: Vec<_> = names.iter().map(|name| (name.as_str(), ".L3000")).collect();
     one.service = vec![service("Chain", &[("A", ".L0"), ("B", ".L1")]), service("Many", &methods)];
     let tools = read(vec![one]).unwrap();
     assert_eq!(tools.methods().len(), 10_000);
@@ -263,6 +290,60 @@ fn short_message_with_a_long_text_is_refused() {
     }];
     one.service = vec![service("S", &[("A", ".M")])];
     let tools = read(vec![one]).unwrap();
-    let error = tools.methods()[0].decode(prefixed(1, &[1; 2_000])).unwrap_err();
-    assert_eq!(error.to_string(), "/e: as JSON it is larger than 64 MiB");
+    let method = &tools.methods()[0];
+    let decode = |count: usize| {
+        let message = prefixed(1, &vec![1; count]);
+        decode::decode_within(&method.types, method.output, &message, 1_000_000)
+            .map_err(|error| error.to_string())
+    };
+    assert!(decode(16).is_ok());
+    assert_eq!(decode(17), Err("/e: the JSON is too large".to_owned()));
+}
+
+static SMALL_SET: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let text = format!("syntax = \"proto3\"; {EVERY_KIND} service S {{ rpc A(M) returns (stream M); }}");
+    compile(&[("m.proto", &text)])
+});
+
+/// Arguments with a value of each kind.
+const ARGUMENTS: &str = r#"{"i32":1,"i64":"2","u32":3,"s64":-4,"f32":5,"sf64":"6","float":1.5,"double":"NaN","bool":true,
+    "string":"x","bytes":"AAE=","color":"RED","m":{"i32":1},"name":"n","i32s":[1,2],"strings":["a"],"ms":[{}],
+    "byString":{"a":1},"byBool":{"true":{}},"any":{"@type":"a/M","i32":1},"time":"1970-01-01T00:00:01Z",
+    "duration":"1s","mask":"a,b","struct":{"a":[1]},"value":{"a":null},"list":[1],"empty":{},"wrappedI64":"1"}"#;
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn changed_descriptors_and_messages_never_panic(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..12),
+        message_changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+        copied in any::<(prop::sample::Index, prop::sample::Index, u8)>(),
+    ) {
+        let mut set = SMALL_SET.clone();
+        for (at, byte) in &changes {
+            let at = at.index(set.len());
+            set[at] = *byte;
+        }
+        if changes.len() % 4 == 3 {
+            let (from, to) = (copied.0.index(set.len()), copied.1.index(set.len()));
+            let length = usize::from(copied.2).min(set.len() - from.max(to));
+            set.copy_within(from..from + length, to);
+        }
+        let Ok(tools) = ServiceTools::from_file_descriptor_set(&set, &MethodFilter::default()) else { return Ok(()) };
+        for method in tools.methods() {
+            let mut message = match method.encode(ARGUMENTS) {
+                Ok(message) => message.to_vec(),
+                Err(_) => vec![8; 64],
+            };
+            let _ = method.decode(&message);
+            for (at, byte) in &message_changes {
+                let at = at.index(message.len());
+                message[at] = *byte;
+            }
+            if let Ok(result) = method.decode(&message) {
+                prop_assert!(toolyard_core::Json::parse(result.clone()).is_ok(), "{}", result);
+            }
+        }
+    }
 }

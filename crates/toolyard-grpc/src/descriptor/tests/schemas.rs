@@ -6,14 +6,9 @@ use super::support::{compile, echoed, tools};
 use crate::descriptor::wire::{WireType, begin_delimited, end_delimited, put_tag, put_varint};
 use crate::descriptor::{MethodFilter, ServiceTools};
 
-/// Returns the definition of the first tool, with line breaks.
+/// Returns the definition of the first tool, with some line breaks.
 fn definition(proto: &str) -> String {
-    pretty(&tools(proto))
-}
-
-fn pretty(tools: &ServiceTools) -> String {
-    let definition = tools.methods()[0].tool().definition.to_json().to_value();
-    serde_json::to_string_pretty(&definition).unwrap()
+    tools(proto).methods()[0].tool().definition.to_json().as_text().replace("},\"", "},\n\"")
 }
 
 /// Returns the schema of the arguments of the first tool as one line.
@@ -42,7 +37,12 @@ fn comments_and_options_become_a_definition() {
             int32 shelf = 1;
             string old_name = 2 [deprecated = true]; // Name of the shelf.
             Order order = 3;
+
+            // The second order.
+            Order then = 4;
+            Size size = 5;
         }
+        enum Size { SIZE_UNSPECIFIED = 0; SMALL = 1; }
         // The order of results.
         enum Order {
             ORDER_UNSPECIFIED = 0;
@@ -53,7 +53,18 @@ fn comments_and_options_become_a_definition() {
         message Item { string id = 1; uint64 price = 2; Order order = 3; }
     "#,
     );
-    insta::assert_snapshot!(text, @"");
+    insta::assert_snapshot!(text, @r##"
+    {"name":"shop_v1_Shop_Find","description":"Finds items of a shelf.","inputSchema":{"type":"object","properties":{"shelf":{"type":"integer","format":"int32","description":"Number of the shelf."},
+    "oldName":{"type":"string","description":"Name of the shelf.","deprecated":true},
+    "order":{"$ref":"#/$defs/Order"},
+    "then":{"$ref":"#/$defs/Order","description":"The second order."},
+    "size":{"type":"string","enum":["SIZE_UNSPECIFIED","SMALL"]}},
+    "additionalProperties":false,"$defs":{"Order":{"type":"string","enum":["ORDER_UNSPECIFIED","CHEAP","BEST"],"description":"The order of results.\n- `CHEAP`: The cheapest first.\n- `BEST` (deprecated)"}}},
+    "outputSchema":{"type":"object","properties":{"id":{"type":"string"},
+    "price":{"type":"string","format":"uint64"},
+    "order":{"anyOf":[{"type":"string","enum":["ORDER_UNSPECIFIED","CHEAP","BEST"]},{"type":"integer"}],"description":"The order of results."}}},
+    "annotations":{"readOnlyHint":true}}
+    "##);
 }
 
 #[test]
@@ -64,9 +75,17 @@ fn method_without_a_comment_has_that_of_its_service() {
     };
     let message = "message M {}";
     insta::assert_snapshot!(
-        description(&format!("package p; {message} service S {{ rpc A(M) returns (M); }}")), @"");
+        description(&format!("package p; {message} service S {{ rpc A(M) returns (M); }}")), @"p.S/A");
     insta::assert_snapshot!(
-        description(&format!("package p; {message}\n// Serves.\nservice S {{ option deprecated = true; rpc A(M) returns (stream M); }}")), @"");
+        description(&format!("package p; {message}\n// Serves.\nservice S {{ option deprecated = true; rpc A(M) returns (stream M); }}")), @"
+    p.S/A
+
+    Serves.
+
+    Deprecated.
+
+    Returns a stream of messages, as `messages`.
+    ");
 }
 
 #[test]
@@ -77,11 +96,11 @@ fn shared_and_recursive_types_are_definitions() {
         message Leaf { string name = 1; }
         message Once { bool yes = 1; }
         service S { rpc A(M) returns (M); }
-    "), @"");
+    "), @r##"{"type":"object","properties":{"tree":{"$ref":"#/$defs/Tree"},"one":{"$ref":"#/$defs/Leaf"},"more":{"type":"array","items":{"$ref":"#/$defs/Leaf"}},"once":{"type":"object","properties":{"yes":{"type":"boolean"}},"additionalProperties":false}},"additionalProperties":false,"$defs":{"Tree":{"type":"object","properties":{"leaf":{"$ref":"#/$defs/Leaf"},"branches":{"type":"array","items":{"$ref":"#/$defs/Tree"}}},"additionalProperties":false},"Leaf":{"type":"object","properties":{"name":{"type":"string"}},"additionalProperties":false}}}"##);
     insta::assert_snapshot!(input(r"
         message M { M m = 1; map<string, M> all = 2; }
         service S { rpc A(M) returns (M); }
-    "), @"");
+    "), @r##"{"type":"object","properties":{"m":{"$ref":"#/$defs/M"},"all":{"type":"object","additionalProperties":{"$ref":"#/$defs/M"}}},"additionalProperties":false,"$defs":{"M":{"type":"object","properties":{"m":{"$ref":"#/$defs/M"},"all":{"type":"object","additionalProperties":{"$ref":"#/$defs/M"}}},"additionalProperties":false}}}"##);
 }
 
 #[test]
@@ -115,8 +134,66 @@ fn every_kind_has_a_schema() {
         enum E { A = 0; B = 1; }
         service S { rpc A(M) returns (M); }
     "#;
-    insta::assert_snapshot!(input(proto).replace("},\"", "},\n\""), @"");
-    insta::assert_snapshot!(output(proto).replace("},\"", "},\n\""), @"");
+    insta::assert_snapshot!(input(proto).replace("},\"", "},\n\""), @r#"
+    {"type":"object","properties":{"a":{"type":"integer","format":"int32"},
+    "b":{"type":"integer","format":"uint32","minimum":0},
+    "c":{"type":["integer","string"],"format":"int64"},
+    "d":{"type":["integer","string"],"format":"uint64","minimum":0},
+    "e":{"type":["number","string"],"format":"float"},
+    "f":{"type":"boolean"},
+    "g":{"type":"string"},
+    "h":{"type":"string","contentEncoding":"base64"},
+    "i":{"type":"string","enum":["A","B"]},
+    "j":{"type":"array","items":{"type":"string","enum":["A","B"]}},
+    "k":{"type":"object","additionalProperties":{"type":"integer","format":"int32"}},
+    "l":{"type":"object","propertyNames":{"pattern":"^-?[0-9]+$"},
+    "additionalProperties":{"type":"string"}},
+    "m":{"type":"object","propertyNames":{"enum":["true","false"]},
+    "additionalProperties":{"type":"string","contentEncoding":"base64"}},
+    "n":{"type":"object","properties":{"@type":{"type":"string","description":"Type of the value, such as `type.googleapis.com/google.protobuf.Duration`"}},
+    "required":["@type"]},
+    "o":{"type":"string","format":"date-time"},
+    "p":{"type":"string","pattern":"^-?[0-9]+(\\.[0-9]{1,9})?s$","description":"Duration in seconds, such as `1.5s`"},
+    "q":{"type":"string","description":"Paths of fields, separated by commas, such as `displayName,address.city`"},
+    "r":{"type":"object"},
+    "s":{},
+    "t":{"type":"array","items":{}},
+    "u":{"type":"object","properties":{},
+    "additionalProperties":false},
+    "v":{"type":"null"},
+    "w":{"type":["integer","string"],"format":"uint64","minimum":0},
+    "x":{"type":"string"}},
+    "additionalProperties":false}
+    "#);
+    insta::assert_snapshot!(output(proto).replace("},\"", "},\n\""), @r##"
+    {"type":"object","properties":{"a":{"type":"integer","format":"int32"},
+    "b":{"type":"integer","format":"uint32","minimum":0},
+    "c":{"type":"string","format":"int64"},
+    "d":{"type":"string","format":"uint64"},
+    "e":{"type":["number","string"],"format":"float"},
+    "f":{"type":"boolean"},
+    "g":{"type":"string"},
+    "h":{"type":"string","contentEncoding":"base64"},
+    "i":{"$ref":"#/$defs/E"},
+    "j":{"type":"array","items":{"$ref":"#/$defs/E"}},
+    "k":{"type":"object","additionalProperties":{"type":"integer","format":"int32"}},
+    "l":{"type":"object","propertyNames":{"pattern":"^-?[0-9]+$"},
+    "additionalProperties":{"type":"string"}},
+    "m":{"type":"object","propertyNames":{"enum":["true","false"]},
+    "additionalProperties":{"type":"string","contentEncoding":"base64"}},
+    "n":{"type":"object"},
+    "o":{"type":"string","format":"date-time"},
+    "p":{"type":"string","pattern":"^-?[0-9]+(\\.[0-9]{1,9})?s$","description":"Duration in seconds, such as `1.5s`"},
+    "q":{"type":"string","description":"Paths of fields, separated by commas, such as `displayName,address.city`"},
+    "r":{"type":"object"},
+    "s":{},
+    "t":{"type":"array","items":{}},
+    "u":{"type":"object","properties":{}},
+    "v":{"type":"null"},
+    "w":{"type":"string","format":"uint64"},
+    "x":{"type":"string"}},
+    "$defs":{"E":{"anyOf":[{"type":"string","enum":["A","B"]},{"type":"integer"}]}}}
+    "##);
 }
 
 #[test]
@@ -125,7 +202,7 @@ fn oneofs_are_exclusive_and_optional() {
         let fields: String = (0..fields).map(|field| format!("int32 f{field} = {};", field + 1)).collect();
         format!("message M {{ oneof o {{ {fields} }} int32 x = 100; }} service S {{ rpc A(M) returns (M); }}")
     };
-    insta::assert_snapshot!(input(&proto(2)), @"");
+    insta::assert_snapshot!(input(&proto(2)), @r#"{"type":"object","properties":{"f0":{"type":"integer","format":"int32","description":"At most one of `f0`, `f1`."},"f1":{"type":"integer","format":"int32"},"x":{"type":"integer","format":"int32"}},"additionalProperties":false,"not":{"required":["f0","f1"]}}"#);
     for fields in [1, 2, 3, 4, 5, 12] {
         let tools = tools(&proto(fields));
         let method = &tools.methods()[0];
@@ -146,16 +223,16 @@ fn oneofs_are_exclusive_and_optional() {
     }
     let two = "message M { oneof a { int32 b = 1; int32 c = 2; } oneof d { M e = 3; M f = 4; } optional int32 g = 5; }
         service S { rpc A(M) returns (M); }";
-    insta::assert_snapshot!(input(two), @"");
+    insta::assert_snapshot!(input(two), @r##"{"type":"object","properties":{"b":{"type":"integer","format":"int32","description":"At most one of `b`, `c`."},"c":{"type":"integer","format":"int32"},"e":{"$ref":"#/$defs/M","description":"At most one of `e`, `f`."},"f":{"$ref":"#/$defs/M"},"g":{"type":"integer","format":"int32"}},"additionalProperties":false,"not":{"anyOf":[{"required":["b","c"]},{"required":["e","f"]}]},"$defs":{"M":{"type":"object","properties":{"b":{"type":"integer","format":"int32","description":"At most one of `b`, `c`."},"c":{"type":"integer","format":"int32"},"e":{"$ref":"#/$defs/M","description":"At most one of `e`, `f`."},"f":{"$ref":"#/$defs/M"},"g":{"type":"integer","format":"int32"}},"additionalProperties":false,"not":{"anyOf":[{"required":["b","c"]},{"required":["e","f"]}]}}}}"##);
 }
 
 #[test]
 fn streams_have_a_list_of_messages() {
     let tree = "message M { repeated M m = 1; } service S { rpc A(M) returns (stream M); }";
-    insta::assert_snapshot!(output(tree), @"");
+    insta::assert_snapshot!(output(tree), @r##"{"type":"object","properties":{"messages":{"type":"array","items":{"type":"object","properties":{"m":{"type":"array","items":{"$ref":"#/$defs/M"}}}}}},"required":["messages"],"$defs":{"M":{"type":"object","properties":{"m":{"type":"array","items":{"$ref":"#/$defs/M"}}}}}}"##);
     let times = r#"import "google/protobuf/timestamp.proto"; message M {}
         service S { rpc A(M) returns (stream google.protobuf.Timestamp); }"#;
-    insta::assert_snapshot!(output(times), @"");
+    insta::assert_snapshot!(output(times), @r#"{"type":"object","properties":{"messages":{"type":"array","items":{"type":"string","format":"date-time"}}},"required":["messages"]}"#);
 }
 
 #[test]
@@ -166,10 +243,10 @@ fn arguments_that_are_no_object_have_a_member_value() {
             service S {{ rpc A(google.protobuf.{name}) returns (google.protobuf.{name}); }}"
         )
     };
-    insta::assert_snapshot!(input(&proto("Int64Value")), @"");
-    insta::assert_snapshot!(output(&proto("Int64Value")), @"");
-    insta::assert_snapshot!(input(&proto("Struct")), @"");
-    insta::assert_snapshot!(input(&proto("Empty")), @"");
+    insta::assert_snapshot!(input(&proto("Int64Value")), @r#"{"type":"object","properties":{"value":{"type":["integer","string"],"format":"int64"}},"required":["value"]}"#);
+    insta::assert_snapshot!(output(&proto("Int64Value")), @r#"{"type":"string","format":"int64"}"#);
+    insta::assert_snapshot!(input(&proto("Struct")), @r#"{"type":"object"}"#);
+    insta::assert_snapshot!(input(&proto("Empty")), @r#"{"type":"object","properties":{},"additionalProperties":false}"#);
 }
 
 #[test]
@@ -188,8 +265,8 @@ fn field_behavior_is_honoured() {
     let set = compile(&[("google/api/field_behavior.proto", behavior), ("m.proto", root)]);
     let tools = ServiceTools::from_file_descriptor_set(&set, &MethodFilter::default()).unwrap();
     let method = &tools.methods()[0];
-    insta::assert_snapshot!(method.tool().input_schema().unwrap().as_text(), @"");
-    insta::assert_snapshot!(method.tool().output_schema().unwrap().as_text(), @"");
+    insta::assert_snapshot!(method.tool().input_schema().unwrap().as_text(), @r#"{"type":"object","properties":{"name":{"type":"string"},"part":{"type":"object","properties":{"name":{"type":"string"}},"required":["name"],"additionalProperties":false}},"required":["name"],"additionalProperties":false}"#);
+    insta::assert_snapshot!(method.tool().output_schema().unwrap().as_text(), @r#"{"type":"object","properties":{"name":{"type":"string"},"id":{"type":"string"},"part":{"type":"object","properties":{"name":{"type":"string"}}}}}"#);
     let check = |arguments: &str, expected: Result<&str, &str>| {
         assert_eq!(echoed(method, arguments).as_deref().map_err(String::as_str), expected);
     };
@@ -203,7 +280,7 @@ fn field_behavior_is_honoured() {
 fn large_schemas_are_cut_at_the_deepest_types() {
     let fields = |kind: &str, count: usize| {
         (0..count)
-            .map(|field| format!("// {}\n {kind} field_{field} = {};\n", "x".repeat(300), field + 1))
+            .map(|field| format!("\n// {}\n {kind} field_{field} = {};\n", "x".repeat(200), field + 1))
             .collect::<String>()
     };
     let messages: String = (0..40)
@@ -214,7 +291,7 @@ fn large_schemas_are_cut_at_the_deepest_types() {
     let schema = tool.input_schema().unwrap();
     assert!((50_000..=64_000).contains(&schema.as_bytes().len()), "{}", schema.as_bytes().len());
     let schema = schema.to_value();
-    assert!(schema["properties"]["field0"]["description"].is_string(), "descriptions of arguments stay");
+    assert!(schema["properties"]["field1"]["description"].is_string(), "descriptions of arguments stay");
     assert_eq!(schema["properties"]["next"]["properties"]["field0"], json!({"type": "string"}));
     assert!(schema.to_string().contains(r#""next":{"type":"object"}"#));
     assert!(tool.definition.get_str("description").unwrap().contains("cut for size"));
