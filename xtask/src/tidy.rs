@@ -23,7 +23,7 @@ const ALLOWED_EDGES: [(&str, &[&str]); 20] = [
     ("toolyard-agent", &["toolyard-core", "toolyard-manifest", "toolyard-rank", "toolyard-sdk"]),
     ("toolyard-backends", &["toolyard-core", "toolyard-net", "toolyard-openapi"]),
     ("toolyard-functions", &["toolyard-core", "toolyard-process", "toolyard-sandbox", "toolyard-store"]),
-    ("toolyard-grpc", &["toolyard-core", "toolyard-net"]),
+    ("toolyard-grpc", &["toolyard-backends", "toolyard-core", "toolyard-net"]),
     ("toolyard-mcp", &["toolyard-core", "toolyard-net", "toolyard-process"]),
     ("toolyard-sandbox", &["toolyard-core", "toolyard-process"]),
     ("toolyard-sdk", &["toolyard-core", "toolyard-mcp", "toolyard-net", "toolyard-process"]),

@@ -139,18 +139,7 @@ impl RequestDelivery {
         output: &mut CallOutput,
         members: &[&str],
     ) -> Result<(), ToolError> {
-        for name in members {
-            let Some(copy) = output.body.get(name).filter(|copy| copy.as_bytes().len() > SMALL_MESSAGE)
-            else {
-                continue;
-            };
-            let reserved = self.budget.reserve(copy.as_bytes().len()).await;
-            let reserved =
-                reserved.map_err(|used_up| DeliveryError::BudgetExhausted(used_up).into_error(""))?;
-            let retained = copy.with_bytes(|bytes| reserved.hold(bytes));
-            output.body.set(name, retained);
-        }
-        Ok(())
+        reserve_copies(&self.budget, output, members).await
     }
 
     async fn attempt(
@@ -197,6 +186,27 @@ impl ResendPolicy {
             Ok(_) | Err(_) => AttemptVerdict::Final,
         }
     }
+}
+
+/// Reserves budget for the large members of a result that are copies of the response.
+///
+/// # Errors
+/// [`ErrorCode::Unavailable`] when the budget is exhausted.
+pub async fn reserve_copies(
+    budget: &ByteBudget,
+    output: &mut CallOutput,
+    members: &[&str],
+) -> Result<(), ToolError> {
+    for name in members {
+        let Some(copy) = output.body.get(name).filter(|copy| copy.as_bytes().len() > SMALL_MESSAGE) else {
+            continue;
+        };
+        let reserved = budget.reserve(copy.as_bytes().len()).await;
+        let reserved = reserved.map_err(|used_up| DeliveryError::BudgetExhausted(used_up).into_error(""))?;
+        let retained = copy.with_bytes(|bytes| reserved.hold(bytes));
+        output.body.set(name, retained);
+    }
+    Ok(())
 }
 
 /// Returns the response of the last attempt with its prefix for error messages.

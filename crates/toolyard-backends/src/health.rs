@@ -10,13 +10,14 @@ use std::time::{Duration, SystemTime};
 
 use ::http::{Method, Request, StatusCode, Uri};
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use http_body_util::Full;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use toolyard_core::{BackendPhase, Catalog, CauseCode, CircuitBreaker, FailureCause};
-use toolyard_net::client::HttpClient;
+use toolyard_net::client::{HttpClient, RequestError};
 
 /// Pause between two checks of an unavailable service: the first one, and the longest.
 const CHECK_PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
@@ -36,9 +37,30 @@ pub struct ServiceProbe {
     pub path: Option<String>,
 }
 
+/// A check of a service that answers no call.
+pub trait ServiceCheck: Send + Sync {
+    /// Checks whether the service at this URL is available.
+    fn check(&self, target: Uri) -> BoxFuture<'_, Result<(), FailureCause>>;
+}
+
+/// A check by a connection, or by the request of the probe.
+struct HttpCheck {
+    client: HttpClient,
+    path: Option<String>,
+}
+
+/// Times of the regular checks of a service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CheckTimes {
+    /// Time between two checks.
+    pub interval: Duration,
+    /// Time limit of a check.
+    pub timeout: Duration,
+}
+
 /// The health of a service. Clones share it.
 #[derive(Clone)]
-pub(crate) struct ServiceHealth {
+pub struct ServiceHealth {
     shared: Arc<SharedHealth>,
     /// The task that checks the service. Dropping the last clone ends it.
     checks: Arc<Mutex<JoinSet<()>>>,
@@ -47,9 +69,9 @@ pub(crate) struct ServiceHealth {
 struct SharedHealth {
     name: Arc<str>,
     catalog: watch::Sender<Arc<Catalog>>,
-    client: HttpClient,
+    service_check: Box<dyn ServiceCheck>,
     breaker: CircuitBreaker,
-    probe: Option<ServiceProbe>,
+    probe: Option<CheckTimes>,
     /// True while the service is unavailable, so that a successful call takes no lock.
     is_down: AtomicBool,
     state: Mutex<HealthState>,
@@ -69,7 +91,7 @@ struct HealthState {
 }
 
 /// The outcome of a request for the health of its service.
-pub(crate) enum RequestEnd {
+pub enum RequestEnd {
     /// The service has answered.
     Answered,
     /// It has failed to answer properly.
@@ -79,16 +101,31 @@ pub(crate) enum RequestEnd {
 }
 
 impl ServiceHealth {
-    pub(crate) fn new(
+    /// Creates the health of a service over HTTP.
+    pub(crate) fn of_http(
         name: Arc<str>,
         catalog: Catalog,
         client: HttpClient,
         probe: Option<ServiceProbe>,
     ) -> Self {
+        let times =
+            probe.as_ref().map(|probe| CheckTimes { interval: probe.interval, timeout: probe.timeout });
+        let check = HttpCheck { client, path: probe.and_then(|probe| probe.path) };
+        Self::new(name, catalog, Box::new(check), times)
+    }
+
+    /// Creates the health of a handler's service. With `probe` it is checked at all times.
+    #[must_use]
+    pub fn new(
+        name: Arc<str>,
+        catalog: Catalog,
+        service_check: Box<dyn ServiceCheck>,
+        probe: Option<CheckTimes>,
+    ) -> Self {
         let shared = Arc::new(SharedHealth {
             name,
             catalog: watch::Sender::new(Arc::new(catalog)),
-            client,
+            service_check,
             breaker: CircuitBreaker::default(),
             probe,
             is_down: AtomicBool::new(false),
@@ -99,22 +136,25 @@ impl ServiceHealth {
     }
 
     /// Returns the catalog and its changes.
-    pub(crate) fn subscribe(&self) -> watch::Receiver<Arc<Catalog>> {
+    #[must_use]
+    pub fn subscribe(&self) -> watch::Receiver<Arc<Catalog>> {
         self.shared.catalog.subscribe()
     }
 
     /// Returns the breaker of its calls.
-    pub(crate) fn breaker(&self) -> &CircuitBreaker {
+    #[must_use]
+    pub fn breaker(&self) -> &CircuitBreaker {
         &self.shared.breaker
     }
 
     /// Returns the last failure of a call or a check.
-    pub(crate) fn last_failure(&self) -> Option<(FailureCause, SystemTime)> {
+    #[must_use]
+    pub fn last_failure(&self) -> Option<(FailureCause, SystemTime)> {
         self.shared.state().last_failure.clone()
     }
 
     /// Sets the service to check, and starts the regular checks if there are any.
-    pub(crate) fn set_target(&self, target: &Uri) {
+    pub fn set_target(&self, target: &Uri) {
         self.shared.state().target = origin(target);
         if self.shared.probe.is_some() {
             self.start_checks();
@@ -122,7 +162,7 @@ impl ServiceHealth {
     }
 
     /// Publishes lists. The service is available unless it is known to be down.
-    pub(crate) fn publish(&self, change: impl FnOnce(&mut Catalog)) {
+    pub fn publish(&self, change: impl FnOnce(&mut Catalog)) {
         let down = self.shared.state().down.clone();
         self.shared.catalog.send_modify(|catalog| {
             let mut changed = Catalog::clone(catalog);
@@ -133,7 +173,7 @@ impl ServiceHealth {
     }
 
     /// Records the end of a request to `target`.
-    pub(crate) fn record(&self, target: &Uri, end: RequestEnd) {
+    pub fn record(&self, target: &Uri, end: RequestEnd) {
         let is_down = self.shared.is_down.load(Ordering::Relaxed);
         let (cause, is_connected) = match end {
             RequestEnd::Answered if !is_down => return,
@@ -196,7 +236,7 @@ impl SharedHealth {
         let Some(target) = self.state().target.clone() else { return CHECK_PAUSE.0 };
         let time = self.probe.as_ref().map_or(CHECK_TIMEOUT, |probe| probe.timeout);
         let late = || Err(FailureCause::new(CauseCode::Timeout, "no answer to the probe in time"));
-        match timeout(time, self.probe_once(target)).await.unwrap_or_else(|_| late()) {
+        match timeout(time, self.service_check.check(target)).await.unwrap_or_else(|_| late()) {
             Ok(()) if self.breaker.is_open() => CHECK_PAUSE.0,
             Ok(()) => {
                 self.set_up();
@@ -206,24 +246,6 @@ impl SharedHealth {
                 self.set_down(cause);
                 (pause * 2).min(CHECK_PAUSE.1)
             }
-        }
-    }
-
-    async fn probe_once(&self, target: Uri) -> Result<(), FailureCause> {
-        let unreachable = |error: toolyard_net::client::RequestError| {
-            FailureCause::new(error.code(), format!("the server cannot be reached: {}", error.reason()))
-        };
-        let Some(path) = self.probe.as_ref().and_then(|probe| probe.path.as_deref()) else {
-            return self.client.check_connection(target).await.map_err(unreachable);
-        };
-        let mut parts = target.into_parts();
-        parts.path_and_query = path.parse().ok();
-        let mut request = Request::new(Full::<Bytes>::default());
-        *request.method_mut() = Method::GET;
-        *request.uri_mut() = Uri::from_parts(parts).unwrap_or_default();
-        match self.client.send(request).await.map_err(unreachable)?.status() {
-            status if status.is_server_error() => Err(status_cause(status)),
-            _ => Ok(()),
         }
     }
 
@@ -263,6 +285,35 @@ impl SharedHealth {
             is_change
         });
     }
+}
+
+impl HttpCheck {
+    async fn run(&self, target: Uri) -> Result<(), FailureCause> {
+        let Some(path) = &self.path else {
+            return self.client.check_connection(target).await.map_err(|error| unreachable(&error));
+        };
+        let mut parts = target.into_parts();
+        parts.path_and_query = path.parse().ok();
+        let mut request = Request::new(Full::<Bytes>::default());
+        *request.method_mut() = Method::GET;
+        *request.uri_mut() = Uri::from_parts(parts).unwrap_or_default();
+        match self.client.send(request).await.map_err(|error| unreachable(&error))?.status() {
+            status if status.is_server_error() => Err(status_cause(status)),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl ServiceCheck for HttpCheck {
+    fn check(&self, target: Uri) -> BoxFuture<'_, Result<(), FailureCause>> {
+        Box::pin(self.run(target))
+    }
+}
+
+/// Returns the cause of a request that has not reached the service.
+#[must_use]
+pub fn unreachable(error: &RequestError) -> FailureCause {
+    FailureCause::new(error.code(), format!("the server cannot be reached: {}", error.reason()))
 }
 
 /// Returns the cause of a status of failure.

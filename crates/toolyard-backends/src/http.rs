@@ -68,7 +68,7 @@ impl HttpBackend {
         let client = if plan.target.has_variable_host() { client.public_only() } else { client.clone() };
         let tools = vec![Arc::new(tool)];
         let catalog = Catalog { phase: BackendPhase::Ready, tools, ..Catalog::default() };
-        let health = ServiceHealth::new(name, catalog, client.clone(), probe);
+        let health = ServiceHealth::of_http(name, catalog, client.clone(), probe);
         if let Some(origin) = plan.target.origin() {
             health.set_target(&origin);
         }

@@ -115,7 +115,7 @@ impl OpenApiBackend {
             ..
         } = options;
         let access = Arc::new(ServiceAccess { base_url, headers, auth, credentials });
-        let health = ServiceHealth::new(name.clone(), Catalog::default(), client.clone(), options.probe);
+        let health = ServiceHealth::of_http(name.clone(), Catalog::default(), client.clone(), options.probe);
         if let Some(base) = access.base_url.as_ref().and_then(|url| url.parse().ok()) {
             health.set_target(&base);
         }

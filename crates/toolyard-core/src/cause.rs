@@ -47,6 +47,8 @@ pub enum CauseCode {
     Forbidden,
     /// Another HTTP status of failure.
     HttpStatus,
+    /// A gRPC status of failure.
+    GrpcStatus,
     /// The response is not what the protocol prescribes.
     Protocol,
     /// The credentials of the manifest cannot be read.
@@ -70,7 +72,7 @@ pub struct CauseRow {
 
 impl CauseCode {
     /// All codes.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::ProcessExited,
         Self::ProcessKilled,
         Self::ProgramNotFound,
@@ -86,6 +88,7 @@ impl CauseCode {
         Self::Unauthorized,
         Self::Forbidden,
         Self::HttpStatus,
+        Self::GrpcStatus,
         Self::Protocol,
         Self::Credentials,
         Self::BreakerOpen,
@@ -119,6 +122,7 @@ impl CauseCode {
             Self::Unauthorized => row("unauthorized", "set `auth` or `headers` of the handler"),
             Self::Forbidden => row("forbidden", "give the credentials the rights that the server wants"),
             Self::HttpStatus => row("http_status", "check the URL, and read the log of the server"),
+            Self::GrpcStatus => row("grpc_status", "read the log of the server"),
             Self::Protocol => row("protocol", "check the URL and `transport`"),
             Self::Credentials => row("credentials", "check the file or variable of the credentials"),
             Self::BreakerOpen => {

@@ -4,6 +4,7 @@ mod builtins;
 mod cpu;
 mod duration;
 mod function;
+mod grpc;
 mod header;
 mod listen;
 mod name;
@@ -22,6 +23,7 @@ pub(crate) use self::{
     cpu::{CPU, cpu},
     duration::{DURATION, duration, duration_text},
     function::{function_id, function_pattern, function_version, platform_url},
+    grpc::{is_metadata_name, service_glob},
     header::{
         header_name, header_value, is_header_name, is_mcp_header_name, secret_header_value, token,
         user_and_password,

@@ -51,7 +51,7 @@ pub struct HttpClient {
     proxies: Arc<ProxySettings>,
 }
 
-type PolicyConnector = HttpsConnector<ProxyConnector>;
+pub(crate) type PolicyConnector = HttpsConnector<ProxyConnector>;
 
 /// A request without a response.
 #[derive(Debug, thiserror::Error)]
@@ -182,13 +182,7 @@ impl HttpClient {
         proxies: ProxySettings,
     ) -> Self {
         let proxies = Arc::new(proxies);
-        let mut http = HttpConnector::new_with_resolver(resolver);
-        http.enforce_http(false);
-        // Otherwise a small request waits for the acknowledgement of the one before: 40 ms.
-        http.set_nodelay(true);
-        http.set_connect_timeout(Some(CONNECT_TIMEOUT));
-        // For streams, which may be silent for hours, so that a vanished peer is detected.
-        http.set_keepalive(Some(KEEP_ALIVE_TIME));
+        let http = tcp_connector(resolver);
         let connector = HttpsConnectorBuilder::new()
             .with_tls_config((*tls).clone())
             .https_or_http()
@@ -238,13 +232,25 @@ impl HttpClient {
     }
 }
 
-fn system_roots() -> RootCertStore {
+/// Returns the connector below TLS and proxies.
+pub(crate) fn tcp_connector(resolver: PolicyResolver) -> HttpConnector<PolicyResolver> {
+    let mut http = HttpConnector::new_with_resolver(resolver);
+    http.enforce_http(false);
+    // Otherwise a small request waits for the acknowledgement of the one before: 40 ms.
+    http.set_nodelay(true);
+    http.set_connect_timeout(Some(CONNECT_TIMEOUT));
+    // For streams, which may be silent for hours, so that a vanished peer is detected.
+    http.set_keepalive(Some(KEEP_ALIVE_TIME));
+    http
+}
+
+pub(crate) fn system_roots() -> RootCertStore {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     roots
 }
 
-fn tls() -> std::io::Result<ConfigBuilder<ClientConfig, WantsVerifier>> {
+pub(crate) fn tls() -> std::io::Result<ConfigBuilder<ClientConfig, WantsVerifier>> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let versions = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     versions.map_err(std::io::Error::other)

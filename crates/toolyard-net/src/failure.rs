@@ -45,6 +45,10 @@ fn cause_of(error: &(dyn Error + 'static)) -> Option<ConnectionCause> {
     if let Some(error) = error.downcast_ref::<hyper::Error>() {
         return http_cause(error);
     }
+    #[cfg(feature = "http2")]
+    if let Some(error) = error.downcast_ref::<h2::Error>() {
+        return http2_cause(error);
+    }
     let error: &io::Error = error.downcast_ref()?;
     // The wrapped error is not among the causes: `source` skips it.
     let wrapped = error.get_ref().and_then(|wrapped| connection_cause(wrapped));
@@ -77,6 +81,19 @@ fn http_cause(error: &hyper::Error) -> Option<ConnectionCause> {
     } else {
         None
     }
+}
+
+/// Returns the cause of a failed connection of HTTP/2. The server may reset a single stream for other reasons.
+#[cfg(feature = "http2")]
+fn http2_cause(error: &h2::Error) -> Option<ConnectionCause> {
+    if let Some(error) = error.get_io() {
+        return cause_of(error);
+    }
+    if error.is_library() {
+        return Some((CauseCode::Protocol, "the server does not speak HTTP/2"));
+    }
+    (error.is_go_away() || error.is_reset())
+        .then_some((CauseCode::ConnectionBroken, "the server closed the connection or the stream"))
 }
 
 const fn io_cause(kind: ErrorKind) -> Option<ConnectionCause> {

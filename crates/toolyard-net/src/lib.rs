@@ -3,7 +3,7 @@
 //! - [`listener`]: accepts connections, within limits, until it drains;
 //! - [`workers`]: the threads that serve them;
 //! - [`guard`]: refuses requests that a web page caused a browser to send;
-//! - [`client`]: requests to other servers;
+//! - [`client`]: requests to other servers; `http2` (a feature): the same for HTTP/2;
 //! - [`auth`], [`challenge`]: their credentials, and those that a server wants;
 //! - [`proxy`]: the proxies that they go through;
 //! - [`egress`]: the addresses that they may go to;
@@ -20,6 +20,8 @@ pub mod client;
 pub mod egress;
 pub mod failure;
 pub mod guard;
+#[cfg(feature = "http2")]
+pub mod http2;
 pub mod listener;
 pub mod proxy;
 pub mod sse;

@@ -4,6 +4,7 @@ mod auth;
 mod builtins;
 mod cortexone;
 mod function;
+#[cfg(feature = "full")]
 mod grpc;
 mod http;
 mod mcp;
@@ -21,8 +22,8 @@ use toolyard_core::layers::ResultChecks;
 use toolyard_core::registry::{CallLimits, HandlerEntry};
 use toolyard_core::{Backend, Json, LongWork, Object, RetrySchedule, SecretRedactor, Tool};
 use toolyard_manifest::{
-    self as manifest, HandlerKind, OutboundSettings, ProcessSettings, ProxyChoice, RetryPolicy, SecretString,
-    ToolDefinition,
+    self as manifest, GrpcToolSettings, HandlerKind, OutboundSettings, ProcessSettings, ProxyChoice,
+    RetryPolicy, SecretString, ToolDefinition,
 };
 use toolyard_mcp::client::InstallQueues;
 use toolyard_net::budget::ByteBudget;
@@ -167,7 +168,13 @@ impl HandlerBuilder {
         match &handler.kind {
             HandlerKind::Mcp(mcp) => self.mcp(handler, mcp, secrets),
             HandlerKind::Http(http) => self.http(handler, http, secrets),
-            HandlerKind::Grpc(grpc) => grpc::backend(handler, grpc),
+            #[cfg(feature = "full")]
+            HandlerKind::Grpc(grpc) => self.grpc(handler, grpc, secrets),
+            // The manifest refuses such handlers in this build.
+            #[cfg(not(feature = "full"))]
+            HandlerKind::Grpc(_) => {
+                Arc::new(UnsupportedBackend::because("this build has no gRPC".to_owned(), None))
+            }
             HandlerKind::OpenApi(openapi) => self.openapi(handler, openapi, secrets),
             HandlerKind::Function(function) => self.function(handler, function, secrets),
             HandlerKind::CortexOne(function) => self.cortexone(handler, function, secrets),
@@ -206,8 +213,9 @@ const fn result_checks(kind: &HandlerKind) -> ResultChecks {
         HandlerKind::Http(_) => true,
         HandlerKind::Function(function) => function.tool.is_some(),
         HandlerKind::CortexOne(function) => function.tool.is_some(),
-        HandlerKind::OpenApi(_) => return ResultChecks::Nesting,
-        HandlerKind::Mcp(_) | HandlerKind::Grpc(_) | HandlerKind::Builtins(_) => false,
+        HandlerKind::Grpc(grpc) if matches!(grpc.tools, GrpcToolSettings::Defined(_)) => true,
+        HandlerKind::Grpc(_) | HandlerKind::OpenApi(_) => return ResultChecks::Nesting,
+        HandlerKind::Mcp(_) | HandlerKind::Builtins(_) => false,
     };
     if has_tool { ResultChecks::Schema } else { ResultChecks::None }
 }

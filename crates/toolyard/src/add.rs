@@ -1,6 +1,7 @@
 //! `toolyard add`: adds a handler to a manifest.
 
 mod function;
+mod grpc;
 mod http;
 mod mcp;
 mod openapi;
@@ -24,6 +25,7 @@ Examples:
   toolyard add mcp https://mcp.example.com/mcp
   toolyard add http 'https://api.example.com/orders/{id}' --description 'Returns an order'
   toolyard add function weather
+  toolyard add grpc localhost:50051
   toolyard add openapi https://petstore3.swagger.io/api/v3/openapi.json
   toolyard add openapi api/openapi.yaml --name shop --tag orders -f tools.yaml")]
 pub(crate) struct AddHandlerArgs {
@@ -36,6 +38,7 @@ enum AddCommand {
     Mcp(mcp::AddMcpArgs),
     Http(http::AddHttpArgs),
     Function(function::AddFunctionArgs),
+    Grpc(grpc::AddGrpcArgs),
     Openapi(openapi::AddOpenapiArgs),
 }
 
@@ -76,6 +79,7 @@ pub(crate) async fn run(args: AddHandlerArgs, format: OutputFormat) -> anyhow::R
         AddCommand::Mcp(args) => mcp::run(&args, format),
         AddCommand::Http(args) => http::run(&args, format),
         AddCommand::Function(args) => function::run(args, format).await,
+        AddCommand::Grpc(args) => grpc::run(&args, format),
     }
 }
 

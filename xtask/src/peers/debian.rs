@@ -8,13 +8,17 @@ use tempfile::TempDir;
 use xtask_support::process;
 
 /// The packages. Their programs are below `debian/usr` of the peers' folder.
-pub(super) const PACKAGES: [&str; 3] = [
+pub(super) const PACKAGES: [&str; 6] = [
     // `promtool`, which validates metrics and rules.
     "prometheus",
     // A real service as an upstream, and the storage of the API server of Kubernetes.
     "etcd-server",
     // The OpenAPI document of Alertmanager, which `system` installs.
     "golang-github-prometheus-alertmanager-dev",
+    // The descriptors of etcd, which has no reflection, and those that they import.
+    "golang-etcd-server-dev",
+    "golang-github-gogo-protobuf-dev",
+    "golang-github-grpc-ecosystem-grpc-gateway-dev",
 ];
 
 /// Downloads and unpacks the peers, in the versions of the system's package sources.

@@ -24,25 +24,30 @@ fn complete_example_is_valid() {
     (
         Grpc(
             GrpcHandler {
-                tool: ToolDefinition {
-                    name: "get_user",
-                    description: "Retrieve user information",
-                    input_schema: Object {
-                        "type": String("object"),
-                        "properties": Object {
-                            "user_id": Object {
-                                "type": String("string"),
+                tools: Defined(
+                    ToolDefinition {
+                        name: "get_user",
+                        description: "Retrieve user information",
+                        input_schema: Object {
+                            "type": String("object"),
+                            "properties": Object {
+                                "user_id": Object {
+                                    "type": String("string"),
+                                },
                             },
+                            "required": Array [
+                                String("user_id"),
+                            ],
                         },
-                        "required": Array [
-                            String("user_id"),
-                        ],
+                        output_schema: None,
                     },
-                    output_schema: None,
-                },
+                ),
                 endpoint: user-grpc.internal.svc.cluster.local:50051,
                 tls: None,
                 auth: None,
+                metadata: [],
+                keep_alive: None,
+                probe: None,
                 retry: GrpcRetry {
                     policy: RetryPolicy {
                         max_attempts: 1,

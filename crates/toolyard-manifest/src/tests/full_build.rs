@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use super::{problems, toolyard};
+use super::{problems, registry, toolyard};
 
 #[test]
 fn settings_of_a_full_build_are_refused() {
@@ -17,6 +17,11 @@ fn settings_of_a_full_build_are_refused() {
     ");
     assert_snapshot!(check("builtins: {scripts: {runner: kubernetes}}"), @"
     tools.yaml:4:32: spec.builtins.scripts.runner: this build has no runner in Kubernetes
+      hint: use the program of a release, or build it with `--features full`
+    ");
+    let grpc = registry("  - {name: users, type: grpc, grpcConfig: {endpoint: 'a:1'}}\n");
+    assert_snapshot!(problems(&grpc), @"
+    tools.yaml:6:5: spec.handlers[0]: this build has no gRPC
       hint: use the program of a release, or build it with `--features full`
     ");
 }

@@ -3,7 +3,7 @@
 use insta::{assert_debug_snapshot, assert_snapshot};
 
 use super::{problems, registry, valid};
-use crate::{GrpcHandler, HandlerKind};
+use crate::{GrpcHandler, GrpcToolSettings, HandlerKind};
 
 /// A registry with one handler of the type `grpc`, with a tool; `fields` are additional fields of the handler, from
 /// line 9 on.
@@ -37,14 +37,16 @@ retryPolicy: {maxAttempts: 3, initialBackoff: 1s, backoffMultiplier: '1.5', maxB
     let text = config(fields) + "    auth: {type: bearer, token: '${TOKEN}'}\n";
     assert_debug_snapshot!(read(&text), @r#"
     GrpcHandler {
-        tool: ToolDefinition {
-            name: "get_user",
-            description: "Gets",
-            input_schema: Object {
-                "type": String("object"),
+        tools: Defined(
+            ToolDefinition {
+                name: "get_user",
+                description: "Gets",
+                input_schema: Object {
+                    "type": String("object"),
+                },
+                output_schema: None,
             },
-            output_schema: None,
-        },
+        ),
         endpoint: a.example:50051,
         tls: Some(
             GrpcTls {
@@ -68,6 +70,9 @@ retryPolicy: {maxAttempts: 3, initialBackoff: 1s, backoffMultiplier: '1.5', maxB
                 ),
             },
         ),
+        metadata: [],
+        keep_alive: None,
+        probe: None,
         retry: GrpcRetry {
             policy: RetryPolicy {
                 max_attempts: 3,
@@ -154,7 +159,7 @@ fn configurations() {
       expected true or false
       hint: write true or false, without quotes
     tools.yaml:12:7: spec.handlers[0].grpcConfig.tlsCertpath: unknown field
-      expected one of endpoint, tls, tlsCertPath, tlsKeyPath, tlsCAPath, tlsInsecureSkipVerify, retryPolicy
+      expected one of endpoint, tls, tlsCertPath, tlsKeyPath, tlsCAPath, tlsInsecureSkipVerify, metadata, keepAlive, probe, retryPolicy
       hint: did you mean `tlsCertPath`?
     ");
     assert_snapshot!(problems(&config("tls: true\ntlsCertPath: ''\ntlsKeyPath: /b")), @"
@@ -185,5 +190,114 @@ fn configurations() {
       hint: it belongs to the type `openapi`
     tools.yaml:11:5: spec.handlers[0].mcpConfig: `mcpConfig` does not belong here
       hint: it belongs to the type `mcp`
+    ");
+}
+
+/// A registry with a handler whose tools are discovered; `fields` are those of its `grpcConfig`, from line 9 on.
+fn discovered(fields: &str) -> String {
+    let fields = fields.replace('\n', "\n      ");
+    registry(&format!(
+        "  - name: users\n    type: grpc\n    grpcConfig:\n      endpoint: a.example:50051\n      {fields}\n"
+    ))
+}
+
+#[test]
+fn handler_without_a_tool_discovers_the_tools_of_its_server() {
+    let text = discovered(
+        "metadata: {x-tenant: acme}
+keepAlive: {interval: 10m}
+probe: {service: shop.v1.Orders}
+descriptorSet: shop.binpb
+filter: {services: ['shop.**'], methods: ['Get*', 'shop.v1.Orders/List*']}
+refresh: 0s
+stream: {maxBytes: 64KiB}",
+    );
+    let handler = read(&text);
+    let GrpcToolSettings::Discovered(discovery) = handler.tools else { panic!("a defined tool") };
+    assert_debug_snapshot!((discovery, handler.metadata, handler.keep_alive, handler.probe), @r#"
+    (
+        GrpcDiscovery {
+            descriptor_set: Some(
+                "shop.binpb",
+            ),
+            filter: GrpcFilter {
+                services: [
+                    "shop.**",
+                ],
+                methods: [
+                    "Get*",
+                    "shop.v1.Orders/List*",
+                ],
+            },
+            refresh: None,
+            stream: GrpcStreamBounds {
+                messages: 1000,
+                bytes: 65536,
+            },
+        },
+        [
+            (
+                "x-tenant",
+                SecretString,
+            ),
+        ],
+        Some(
+            KeepAliveSettings {
+                interval: 600s,
+                timeout: 20s,
+            },
+        ),
+        Some(
+            GrpcProbeSettings {
+                interval: 60s,
+                timeout: 5s,
+                service: "shop.v1.Orders",
+            },
+        ),
+    )
+    "#);
+    let GrpcToolSettings::Discovered(default) = read(&discovered("")).tools else { panic!("a defined tool") };
+    assert_debug_snapshot!(default, @"
+    GrpcDiscovery {
+        descriptor_set: None,
+        filter: GrpcFilter {
+            services: [],
+            methods: [],
+        },
+        refresh: Some(
+            300s,
+        ),
+        stream: GrpcStreamBounds {
+            messages: 1000,
+            bytes: 1048576,
+        },
+    }
+    ");
+}
+
+#[test]
+fn faults_of_discovery() {
+    assert_snapshot!(problems(&discovered("filter: {services: [], methods: ['Get Order']}\nstream: {maxMessages: 0, maxBytes: 1}\nmetadata: {grpc-timeout: 1S}")), @"
+    tools.yaml:10:26: spec.handlers[0].grpcConfig.filter.services: this list is empty
+      expected at least one item
+    tools.yaml:10:40: spec.handlers[0].grpcConfig.filter.methods[0]: `Get Order` is not a pattern for names
+      expected a pattern such as shop.v1.Orders, shop.** or Get*
+    tools.yaml:11:29: spec.handlers[0].grpcConfig.stream.maxMessages: this number is out of range
+      expected a whole number from 1 to 1000000000
+    tools.yaml:11:42: spec.handlers[0].grpcConfig.stream.maxBytes: this is too small
+      expected a size of 1024 or more
+    tools.yaml:12:18: spec.handlers[0].grpcConfig.metadata.grpc-timeout: `grpc-timeout` is not the name of metadata to set
+      expected a name such as x-tenant
+      hint: the gateway sets the metadata of gRPC itself
+    ");
+    assert_snapshot!(problems(&config("descriptorSet: a\nfilter: {}\nrefresh: 1m\nstream: {}")), @"
+    tools.yaml:11:7: spec.handlers[0].grpcConfig.descriptorSet: `descriptorSet` does not belong here
+      hint: `tool` defines the only tool of the handler
+    tools.yaml:12:7: spec.handlers[0].grpcConfig.filter: `filter` does not belong here
+      hint: `tool` defines the only tool of the handler
+    tools.yaml:13:7: spec.handlers[0].grpcConfig.refresh: `refresh` does not belong here
+      hint: `tool` defines the only tool of the handler
+    tools.yaml:14:7: spec.handlers[0].grpcConfig.stream: `stream` does not belong here
+      hint: `tool` defines the only tool of the handler
     ");
 }

@@ -188,6 +188,8 @@ fn schemas_and_readers_agree_on_mutations() {
     spec.guides.*.file: "~~"
     spec.handlers.*.endpoint: (absent)
     spec.handlers.*.endpoint.url: "~~" "~~"
+    spec.handlers.*.grpcConfig: {}
+    spec.handlers.*.grpcConfig.endpoint: (absent)
     spec.handlers.*.httpConfig: {}
     spec.handlers.*.httpConfig.bodyMapping: "~~"
     spec.handlers.*.httpConfig.endpoint: (absent)
@@ -222,6 +224,7 @@ spec:
     - {name: d, type: openapi, openAPIConfig: {specURL: 'https://a.example'}}
     - {name: e, type: function, functionConfig: {id: a}}
     - {name: f, type: cortexone, cortexoneConfig: {id: a, version: '1', apiKey: a}}
+    - {name: g, type: grpc, grpcConfig: {endpoint: 'a:1'}}
 ---
 apiVersion: toolyard.dev/v1alpha1
 kind: Toolyard

@@ -123,7 +123,7 @@ impl AddMcpArgs {
 const SECRET_WORDS: &[&str] = &["auth", "cookie", "cred", "key", "pass", "secret", "token"];
 
 /// Prints a note about values that are likely to be secret and are written into the manifest.
-fn note_literals(values: &Map<String, Value>) {
+pub(super) fn note_literals(values: &Map<String, Value>) {
     for (name, value) in values {
         let lower = name.to_ascii_lowercase();
         let is_literal = value.as_str().is_some_and(|value| !value.contains("${"));
@@ -160,7 +160,7 @@ fn last_part(text: &str, separator: char) -> &str {
 }
 
 /// Derives a name from a URL: `https://mcp.deepwiki.com/mcp` is `deepwiki`.
-fn name_of_url(url: &str) -> String {
+pub(super) fn name_of_url(url: &str) -> String {
     let authority = url.split_once("://").map_or(url, |(_, rest)| rest).split(['/', '?', '#']).next();
     let host = authority
         .unwrap_or_default()

@@ -7,6 +7,8 @@ use serde_json::json;
 use tempfile::TempDir;
 use toolyard_manifest::{Manifest, ProcessSettings, load_with};
 use toolyard_testing::peers;
+use toolyard_testing::process::RunningProgram;
+use toolyard_testing::scripted_server::script;
 use toolyard_testing::upstream::{BackgroundUpstream, ReceivedRequest, ScriptedReply};
 use toolyard_testing::wait::eventually;
 
@@ -21,6 +23,7 @@ fn examples() -> Vec<PathBuf> {
 fn load(example: PathBuf) -> Manifest {
     let environment = |name: &str| match name.rsplit('_').next() {
         Some("URL") => Some("http://127.0.0.1:3001/mcp".to_owned()),
+        Some("SERVER") => Some("127.0.0.1:50051".to_owned()),
         Some("TOKEN") => Some("token".to_owned()),
         _ => None,
     };
@@ -40,6 +43,7 @@ fn every_example_is_a_manifest() {
     insta::assert_snapshot!(handlers.collect::<Vec<_>>().join("\n"), @"
     asking-servers.yaml: everything
     cortexone.yaml: my-server, weather
+    grpc.yaml: orders
     http-server.yaml: search
     http-tool.yaml: search, users
     openapi.yaml: petstore, tickets
@@ -123,6 +127,27 @@ fn http_tool_example() {
     assert!(requests[1].ends_with(r#"{"query":"blue bicycles","limit":3}"#), "{}", requests[1]);
     assert!(requests[2].starts_with("GET /users/a%2Fb?fields=x&fields=y HTTP/1.1\r\n"), "{}", requests[2]);
     assert!(requests[2].contains("\r\nx-client: toolyard\r\n"), "{}", requests[2]);
+}
+
+#[test]
+fn grpc_example() {
+    let folder = TempDir::new().unwrap();
+    let mut server = peers::command(peers::peer("grpc/bin/python"), folder.path());
+    let server = RunningProgram::start(server.arg(script("grpc_shop.py")));
+    let address = server.stdout.wait_for("the address", |text| text.strip_suffix('\n').map(str::to_owned));
+    let mut serve = toolyard(folder.path());
+    serve.env("ORDERS_SERVER", address).env("ORDERS_TOKEN", "hunter2");
+    serve.current_dir(peers::root().join("examples")).args(["serve", "-f", "grpc.yaml"]);
+    let gateway = TestGateway::start(folder, &mut serve);
+    // On a busy machine, servers may connect after the first list.
+    eventually("the tools", || (gateway.tools().len() == 3).then_some(()));
+    let tool = |method: &str| gateway.tools().into_iter().find(|name| name.contains(method)).unwrap();
+    let order = gateway.text(&tool("GetOrder"), json!({"id": "7"}));
+    assert_eq!(order, r#"{"id":"7","state":"STATE_OPEN"}"#);
+    let seen: serde_json::Value = serde_json::from_str(&gateway.text(&tool("Inspect"), json!({}))).unwrap();
+    assert_eq!(seen["metadata"]["authorization"], "Bearer hunter2");
+    assert_eq!(seen["metadata"]["x-client"], "toolyard");
+    assert_eq!(seen["hasDeadline"], true);
 }
 
 /// Starts an API that is busy at first.

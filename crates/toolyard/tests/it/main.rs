@@ -11,6 +11,7 @@ mod broken_store;
 mod canaries;
 mod cancellation;
 mod command_line;
+mod complete_example;
 mod corpus;
 mod dedicated_connections;
 mod documentation;

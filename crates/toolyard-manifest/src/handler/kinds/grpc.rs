@@ -1,36 +1,77 @@
-//! A handler of the type `grpc`: one tool, whose calls are requests of the Omnia Tool protocol.
+//! A handler of the type `grpc`: one tool, whose calls are requests of the Omnia tool protocol, or the tools that a server
+//! has: the methods of its services, or those of the Omnia tool protocol.
 
-use std::path::PathBuf;
+mod discovery;
 
-use http::uri::Authority;
+use std::{path::PathBuf, time::Duration};
+
+use http::{HeaderName, uri::Authority};
+
+pub use self::discovery::{GrpcDiscovery, GrpcFilter, GrpcStreamBounds};
 
 use super::{HandlerScope, HandlerSettings, ReadHandler};
 use crate::{
     cursor::{KeywordChoice, ValueCursor},
     fields::ObjectFields,
-    formats,
+    formats, full_build,
     handler::{
-        RequestAuth, RetryPolicy, ToolDefinition, auth,
+        ProbeSettings, RequestAuth, RetryPolicy, SecretString, ToolDefinition, auth,
         endpoint::{self, EndpointFormat},
+        headers::headers,
         retry::{self, ReadRetryPolicy},
         secrets::SecretCollector,
         tool,
     },
 };
 
-/// A tool and the gRPC service that implements it.
+/// A gRPC server and its tools.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GrpcHandler {
-    /// `tool`: the definition of the tool.
-    pub tool: ToolDefinition,
+    /// The tools.
+    pub tools: GrpcToolSettings,
     /// `endpoint` or `grpcConfig.endpoint`: a host and a port.
     pub endpoint: Authority,
     /// `tls` and the related fields. `None`: plain text.
     pub tls: Option<GrpcTls>,
     /// `auth`: the authentication of its requests.
     pub auth: Option<RequestAuth>,
+    /// `metadata`: metadata of every request.
+    pub metadata: Vec<(HeaderName, SecretString)>,
+    /// `keepAlive`: pings on connections. Default: none.
+    pub keep_alive: Option<KeepAliveSettings>,
+    /// `probe`: regular checks of the server. Default: none.
+    pub probe: Option<GrpcProbeSettings>,
     /// `retryPolicy` or `retries`.
     pub retry: GrpcRetry,
+}
+
+/// The tools of a gRPC handler.
+#[derive(Clone, Debug, PartialEq)]
+pub enum GrpcToolSettings {
+    /// `tool`: one tool of the Omnia tool protocol.
+    Defined(Box<ToolDefinition>),
+    /// Those that the server has.
+    Discovered(GrpcDiscovery),
+}
+
+/// Pings on a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeepAliveSettings {
+    /// `interval`: time between two pings. Default: 5 min.
+    pub interval: Duration,
+    /// `timeout`: time limit of the answer. Default: 20 s.
+    pub timeout: Duration,
+}
+
+/// Regular checks of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GrpcProbeSettings {
+    /// `interval`: time between two checks. Default: 60 s.
+    pub interval: Duration,
+    /// `timeout`: time limit of a check. Default: 5 s.
+    pub timeout: Duration,
+    /// `service`: the service that the server's health service is asked about. Default: the server as a whole.
+    pub service: String,
 }
 
 /// The encryption of a gRPC connection.
@@ -60,6 +101,7 @@ impl HandlerSettings for GrpcHandler {
 
     fn add_secrets(&self, secrets: &mut SecretCollector) {
         secrets.auth(self.auth.as_ref());
+        secrets.headers(&self.metadata);
     }
 
     fn retry(&self) -> &RetryPolicy {
@@ -67,12 +109,11 @@ impl HandlerSettings for GrpcHandler {
     }
 
     fn uses_tls(&self) -> bool {
-        // Such handlers are not served yet.
-        false
+        self.tls.is_some()
     }
 
     fn has_server_definitions(&self) -> bool {
-        false
+        matches!(self.tools, GrpcToolSettings::Discovered(_))
     }
 }
 
@@ -82,8 +123,9 @@ impl ReadHandler for GrpcHandler {
     fn read(fields: &mut ObjectFields<'_>, scope: &HandlerScope<'_>) -> Option<Self> {
         let endpoint = fields
             .optional("endpoint", |cursor| Some(endpoint::read(cursor, scope.namespace, &HOST_AND_PORT)));
-        let tool = fields.required("tool", tool::read);
-        let config = fields.optional("grpcConfig", |cursor| Some(config(cursor)));
+        full_build::require(scope.location, "gRPC");
+        let tool = fields.optional("tool", |cursor| Some(tool::read(cursor)));
+        let config = fields.optional("grpcConfig", |cursor| Some(config(cursor, tool.is_some())));
         let is_reported = matches!(config, Some(None)) || matches!(endpoint, Some(None));
         let config = config.flatten().unwrap_or_default();
         let auth = auth::handler_auth(fields, None, "grpcConfig");
@@ -92,7 +134,12 @@ impl ReadHandler for GrpcHandler {
         if endpoint.is_none() && !is_reported {
             endpoint::report_missing(scope.location);
         }
-        Some(Self { tool: tool?, endpoint: endpoint?, tls: config.tls, auth, retry })
+        let tools = match tool {
+            Some(tool) => GrpcToolSettings::Defined(Box::new(tool?)),
+            None => GrpcToolSettings::Discovered(config.discovery),
+        };
+        let GrpcConfig { tls, metadata, keep_alive, probe, .. } = config;
+        Some(Self { tools, endpoint: endpoint?, tls, auth, metadata, keep_alive, probe, retry })
     }
 }
 
@@ -110,11 +157,15 @@ const TLS_FIELDS: &[&str] = &["tlsCertPath", "tlsKeyPath", "tlsCAPath"];
 struct GrpcConfig {
     endpoint: Option<Authority>,
     tls: Option<GrpcTls>,
+    metadata: Vec<(HeaderName, SecretString)>,
+    keep_alive: Option<KeepAliveSettings>,
+    probe: Option<GrpcProbeSettings>,
+    discovery: GrpcDiscovery,
     retry: Option<GrpcRetry>,
 }
 
-/// Reads `grpcConfig`.
-fn config(cursor: ValueCursor<'_>) -> Option<GrpcConfig> {
+/// Reads `grpcConfig`. A handler with a tool discovers none.
+fn config(cursor: ValueCursor<'_>, has_tool: bool) -> Option<GrpcConfig> {
     let mut fields = cursor.clone().fields()?;
     let endpoint = fields.optional("endpoint", |cursor| cursor.parse_secret(formats::host_and_port));
     let tls = match fields.optional("tls", |cursor| Some(cursor.flag())) {
@@ -125,9 +176,44 @@ fn config(cursor: ValueCursor<'_>) -> Option<GrpcConfig> {
         }
         Some(_) => Some(tls(&mut fields, &cursor)),
     };
+    let read_metadata = |cursor: ValueCursor<'_>| headers(cursor, formats::is_metadata_name);
+    let metadata = fields.with_default("metadata", read_metadata, Vec::new());
+    let keep_alive = fields.optional("keepAlive", keep_alive);
+    let probe = fields.optional("probe", probe);
+    let discovery = match has_tool {
+        false => GrpcDiscovery::read(&mut fields),
+        true => {
+            fields.reject_misplaced(discovery::FIELDS, "`tool` defines the only tool of the handler");
+            GrpcDiscovery::default()
+        }
+    };
     let retry = fields.optional("retryPolicy", ReadRetryPolicy::read);
     fields.finish();
-    Some(GrpcConfig { endpoint, tls, retry })
+    Some(GrpcConfig { endpoint, tls, metadata, keep_alive, probe, discovery, retry })
+}
+
+/// Reads `keepAlive`.
+fn keep_alive(cursor: ValueCursor<'_>) -> Option<KeepAliveSettings> {
+    let mut fields = cursor.fields()?;
+    let settings = KeepAliveSettings {
+        interval: fields.with_default("interval", ValueCursor::timeout, Duration::from_secs(300)),
+        timeout: fields.with_default("timeout", ValueCursor::timeout, Duration::from_secs(20)),
+    };
+    fields.finish();
+    Some(settings)
+}
+
+/// Reads `probe`.
+fn probe(cursor: ValueCursor<'_>) -> Option<GrpcProbeSettings> {
+    let mut fields = cursor.fields()?;
+    let default = ProbeSettings::default();
+    let settings = GrpcProbeSettings {
+        interval: fields.with_default("interval", ValueCursor::timeout, default.interval),
+        timeout: fields.with_default("timeout", ValueCursor::timeout, default.timeout),
+        service: fields.with_default("service", ValueCursor::text, String::new()),
+    };
+    fields.finish();
+    Some(settings)
 }
 
 fn tls(fields: &mut ObjectFields<'_>, config: &ValueCursor<'_>) -> GrpcTls {

@@ -505,3 +505,62 @@ fn manifest_is_chosen() {
     check(&["tools.yaml", "toolyard.yaml"], "toolyard.yaml");
     check(&[".config/toolyard/toolyard.yaml"], "/.config/toolyard/toolyard.yaml");
 }
+
+#[test]
+fn grpc_server_is_added() {
+    let folder = ManifestDir::new();
+    let add = |args: &[&str]| {
+        let mut command = toolyard(folder.path());
+        run(command.current_dir(folder.path()).args(["add", "grpc"]).args(args))
+    };
+    assert_snapshot!(add(&[
+        "orders.example.com:443",
+        "--tls",
+        "--service",
+        "shop.v1.*",
+        "--method",
+        "Get*",
+        "--metadata",
+        "x-tenant: acme",
+        "--dry-run",
+    ]), @r#"
+    toolyard.yaml
+    + apiVersion: omnia.altairalabs.ai/v1alpha1
+    + kind: ToolRegistry
+    + metadata:
+    +   name: toolyard
+    + spec:
+    +   handlers:
+    +     - name: orders-example
+    +       type: grpc
+    +       grpcConfig:
+    +         endpoint: orders.example.com:443
+    +         tls: true
+    +         filter:
+    +           services: ["shop.v1.*"]
+    +           methods: ["Get*"]
+    +         metadata:
+    +           x-tenant: acme
+
+    would update toolyard.yaml (dry run)
+    --- exit status 0
+    "#);
+    assert_snapshot!(add(&["localhost:50051", "--descriptor-set", "shop.binpb", "--yes"]), @r"
+    toolyard.yaml
+    + apiVersion: omnia.altairalabs.ai/v1alpha1
+    + kind: ToolRegistry
+    + metadata:
+    +   name: toolyard
+    + spec:
+    +   handlers:
+    +     - name: localhost
+    +       type: grpc
+    +       grpcConfig:
+    +         endpoint: localhost:50051
+    +         descriptorSet: shop.binpb
+
+    updated toolyard.yaml
+    --- exit status 0
+    ");
+    assert_eq!(add(&["https://orders.example.com", "--dry-run"]).code, 2);
+}

@@ -229,6 +229,7 @@ fn of_add() {
       mcp       Add an MCP server, by its command or its URL
       http      Add a tool that sends an HTTP request
       function  Add a hosted function: a published one, or one in a directory
+      grpc      Add a gRPC server, whose methods are tools
       openapi   Add a service with an OpenAPI description, whose operations become tools
       help      Print this message or the help of the given subcommand(s)
 
@@ -250,6 +251,7 @@ fn of_add() {
       toolyard add mcp https://mcp.example.com/mcp
       toolyard add http 'https://api.example.com/orders/{id}' --description 'Returns an order'
       toolyard add function weather
+      toolyard add grpc localhost:50051
       toolyard add openapi https://petstore3.swagger.io/api/v3/openapi.json
       toolyard add openapi api/openapi.yaml --name shop --tag orders -f tools.yaml
     ");

@@ -1,0 +1,130 @@
+//! Tools of servers that speak the Omnia tool protocol.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use http::{HeaderMap, StatusCode};
+use tokio::time::Instant;
+use toolyard_backends::delivery::reserve_copies;
+use toolyard_backends::health::ServiceHealth;
+use toolyard_backends::http::response::ResponseConversion;
+use toolyard_core::output_schema::OutputForm;
+use toolyard_core::{Call, CallOutput, Json, LeftOutItem, Object, Tool, ToolError};
+use toolyard_net::budget::ByteBudget;
+
+use super::delivery::GrpcDelivery;
+use super::status::RequestFault;
+use crate::omnia::{
+    EXECUTE_PATH, LIST_TOOLS_PATH, ListToolsRequest, ListToolsResponse, ToolInfo, ToolRequest, ToolResponse,
+};
+
+/// The tools of a server, and those that cannot be published.
+#[derive(Debug, Default)]
+pub(super) struct ListedTools {
+    pub(super) tools: Vec<Tool>,
+    pub(super) left_out: Vec<LeftOutItem>,
+}
+
+/// Lists the tools of a server.
+///
+/// # Errors
+/// If the server does not answer.
+pub(super) async fn list(
+    delivery: &GrpcDelivery,
+    headers: &HeaderMap,
+    until: Option<Instant>,
+) -> Result<ListToolsResponse, RequestFault> {
+    delivery.typed(LIST_TOOLS_PATH, ListToolsRequest {}, headers, until).await
+}
+
+/// Converts a list of tools.
+pub(super) fn listed(response: &ListToolsResponse) -> ListedTools {
+    let mut listed = ListedTools::default();
+    for info in &response.tools {
+        match tool(info) {
+            Ok(tool) => listed.tools.push(tool),
+            Err(reason) => {
+                let (name, reason) = (info.name.as_str().into(), reason.into());
+                listed.left_out.push(LeftOutItem { name, reason });
+            }
+        }
+    }
+    listed
+}
+
+fn tool(info: &ToolInfo) -> Result<Tool, &'static str> {
+    if info.name.is_empty() {
+        return Err("the tool has no name");
+    }
+    let schema = match info.input_schema.trim() {
+        "" => Object::new().with("type", Json::string("object")).to_json(),
+        text => Json::parse(text.to_owned()).map_err(|_| "the input schema is not JSON")?,
+    };
+    if !schema.is_object() {
+        return Err("the input schema is not an object");
+    }
+    let rest = Object::new().with("description", Json::string(&info.description)).with("inputSchema", schema);
+    Ok(Tool::named(&info.name, rest))
+}
+
+/// Runs a tool.
+///
+/// # Errors
+/// If the server does not answer, or with something else than JSON.
+pub(super) async fn execute(
+    call: &Call,
+    form: OutputForm,
+    delivery: &Arc<GrpcDelivery>,
+    health: &ServiceHealth,
+    budget: &ByteBudget,
+) -> Result<CallOutput, ToolError> {
+    let headers = delivery.headers(Some(call)).await?;
+    let request = ToolRequest {
+        tool_name: call.target.name().to_string(),
+        arguments_json: call.arguments().map_or("{}", Json::as_text).to_owned(),
+        metadata: HashMap::new(),
+    };
+    let attempt = |until| {
+        let (request, headers) = (request.clone(), headers.clone());
+        async move { delivery.typed(EXECUTE_PATH, request, &headers, until).await }
+    };
+    let response: ToolResponse = delivery.run(call.deadline, health, attempt).await?;
+    if response.is_error {
+        return Ok(CallOutput::failure(&format!("tool error: {}", response.error_message)));
+    }
+    let text = if response.result_json.trim().is_empty() { "null".to_owned() } else { response.result_json };
+    let reading = ResponseConversion { form, ..ResponseConversion::default() };
+    let mut output = reading.output(StatusCode::OK, None, text.into())?;
+    reserve_copies(budget, &mut output, &["content", "structuredContent"]).await?;
+    Ok(output)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(name: &str, schema: &str, expected: Result<&str, &str>) {
+        let info = ToolInfo {
+            name: name.to_owned(),
+            description: "Adds".to_owned(),
+            input_schema: schema.to_owned(),
+        };
+        let listed = listed(&ListToolsResponse { tools: vec![info] });
+        let tools = listed.tools.iter().map(|tool| tool.definition.to_json());
+        let left_out = listed.left_out.iter().map(|item| item.reason.to_string());
+        let found: Vec<Result<String, String>> =
+            tools.map(|tool| Ok(tool.as_text().to_owned())).chain(left_out.map(Err)).collect();
+        assert_eq!(found, [expected.map(str::to_owned).map_err(str::to_owned)]);
+    }
+
+    #[test]
+    fn listed_tools_need_a_name_and_a_schema() {
+        let any = r#"{"name":"add","description":"Adds","inputSchema":{"type":"object"}}"#;
+        check("add", "", Ok(any));
+        check("add", r#"{"type":"object"}"#, Ok(any));
+        check("", "{}", Err("the tool has no name"));
+        check("add", "{", Err("the input schema is not JSON"));
+        check("add", "true", Err("the input schema is not an object"));
+    }
+}

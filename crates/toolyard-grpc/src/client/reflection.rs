@@ -1,0 +1,287 @@
+//! The services of a server with their files, by server reflection: `grpc.reflection.v1`, or else `v1alpha`, whose
+//! messages are the same.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http::uri::PathAndQuery;
+use prost::Message;
+use prost::encoding::{WireType, encode_key, encode_varint};
+use tokio::sync::mpsc;
+use tonic::{Code, Status, Streaming};
+use tonic_prost::ProstCodec;
+use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
+use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
+use tonic_reflection::pb::v1::{ServerReflectionRequest, ServerReflectionResponse};
+
+use super::channel::GrpcChannel;
+use super::delivery;
+use super::status::RequestFault;
+
+/// The versions of the protocol with their methods, the preferred one first.
+const VERSIONS: [(&str, &str); 2] = [
+    ("v1", "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"),
+    ("v1alpha", "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"),
+];
+
+/// Maximum number of services and files of a server.
+const MAX_ITEMS: usize = 10_000;
+
+/// The services of a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ReflectedServices {
+    /// Version of the protocol.
+    pub(super) version: &'static str,
+    /// Full names of the services.
+    pub(super) services: Vec<String>,
+    /// Services whose descriptors the server does not give, with its reason.
+    pub(super) missing: Vec<(String, String)>,
+    /// A `FileDescriptorSet` of the services, each file after those that it imports.
+    pub(super) file_set: Bytes,
+}
+
+/// The reason why the services cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ReflectionError {
+    #[error("the server has no reflection")]
+    Unsupported,
+    #[error("{0}")]
+    Fault(#[source] FaultError),
+    #[error("the server's reflection is larger than {0} bytes")]
+    TooLarge(usize),
+    #[error("the server's reflection has more than {MAX_ITEMS} services or files")]
+    TooMany,
+    #[error("the server's reflection answers another request")]
+    Mismatch,
+}
+
+/// A failed request as an error.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", .0.cause())]
+pub(super) struct FaultError(pub(super) RequestFault);
+
+/// The members of a `FileDescriptorProto` that name files. The rest stays encoded, because it may have options that are
+/// only known by descriptors.
+#[derive(Clone, PartialEq, Message)]
+struct FileHead {
+    #[prost(string, tag = "1")]
+    name: String,
+    #[prost(string, repeated, tag = "3")]
+    dependencies: Vec<String>,
+}
+
+/// Reads the services. `is_wanted` selects those whose files are read.
+///
+/// # Errors
+/// If the server has no reflection, or it cannot be read within `bytes` bytes.
+pub(super) async fn read(
+    channel: &GrpcChannel,
+    headers: &HeaderMap,
+    bytes: usize,
+    is_wanted: impl Fn(&str) -> bool,
+) -> Result<ReflectedServices, ReflectionError> {
+    for (version, path) in VERSIONS {
+        let session = ReflectionSession::open(channel, headers, path, bytes).await;
+        let read = match session {
+            Ok(session) => session.read(version, &is_wanted).await,
+            Err(error) => Err(error),
+        };
+        match read {
+            Err(ReflectionError::Unsupported) => {}
+            read => return read,
+        }
+    }
+    Err(ReflectionError::Unsupported)
+}
+
+/// A stream of requests and its responses, which have the same order.
+struct ReflectionSession {
+    requests: mpsc::UnboundedSender<ServerReflectionRequest>,
+    responses: Streaming<ServerReflectionResponse>,
+    bytes: usize,
+    files: BTreeMap<String, (Bytes, FileHead)>,
+    read_bytes: usize,
+    /// The answer to the first request.
+    services: Vec<String>,
+}
+
+impl ReflectionSession {
+    /// Opens the stream and lists the services.
+    async fn open(
+        channel: &GrpcChannel,
+        headers: &HeaderMap,
+        path: &'static str,
+        bytes: usize,
+    ) -> Result<Self, ReflectionError> {
+        let (requests, mut receiver) = mpsc::unbounded_channel();
+        // Some servers send no headers before the first request.
+        let list = MessageRequest::ListServices(String::new());
+        let _is_open = requests.send(reflection_request(list));
+        let stream = futures_util::stream::poll_fn(move |context| receiver.poll_recv(context));
+        let request = delivery::request(stream, headers, None);
+        let codec = ProstCodec::<ServerReflectionRequest, ServerReflectionResponse>::default();
+        let mut client = channel.grpc(bytes);
+        let responses = client.streaming(request, PathAndQuery::from_static(path), codec).await;
+        let responses = responses.map_err(|status| failed(status, bytes))?.into_inner();
+        let mut session =
+            Self { requests, responses, bytes, files: BTreeMap::new(), read_bytes: 0, services: Vec::new() };
+        match session.next().await? {
+            MessageResponse::ListServicesResponse(list) => {
+                session.services = list.service.into_iter().map(|service| service.name).collect();
+            }
+            MessageResponse::ErrorResponse(error) => {
+                let status = Status::new(Code::from_i32(error.error_code), error.error_message);
+                return Err(failed(status, bytes));
+            }
+            _ => return Err(ReflectionError::Mismatch),
+        }
+        if session.services.len() > MAX_ITEMS {
+            return Err(ReflectionError::TooMany);
+        }
+        Ok(session)
+    }
+
+    async fn read(
+        mut self,
+        version: &'static str,
+        is_wanted: impl Fn(&str) -> bool,
+    ) -> Result<ReflectedServices, ReflectionError> {
+        let services = std::mem::take(&mut self.services);
+        let wanted: Vec<String> = services.iter().filter(|name| is_wanted(name)).cloned().collect();
+        let missing = self.request_all(wanted, MessageRequest::FileContainingSymbol).await?;
+        let mut unknown = BTreeSet::new();
+        loop {
+            let imports = self.files.values().flat_map(|(_, head)| &head.dependencies);
+            let absent = imports.filter(|name| !self.files.contains_key(*name) && !unknown.contains(*name));
+            let absent: BTreeSet<String> = absent.cloned().collect();
+            if absent.is_empty() {
+                break;
+            }
+            unknown.extend(absent.iter().cloned());
+            let absent = absent.into_iter().collect();
+            let _unreadable = self.request_all(absent, MessageRequest::FileByFilename).await?;
+        }
+        Ok(ReflectedServices { version, services, missing, file_set: file_set(&self.files) })
+    }
+
+    /// Requests files by these names and adds them. Returns the names that the server refuses.
+    async fn request_all(
+        &mut self,
+        names: Vec<String>,
+        request: impl Fn(String) -> MessageRequest,
+    ) -> Result<Vec<(String, String)>, ReflectionError> {
+        for name in &names {
+            let _is_open = self.requests.send(reflection_request(request(name.clone())));
+        }
+        let mut refused = Vec::new();
+        for name in names {
+            match self.next().await? {
+                MessageResponse::FileDescriptorResponse(files) => {
+                    files.file_descriptor_proto.into_iter().try_for_each(|file| self.add(file))?;
+                }
+                MessageResponse::ErrorResponse(error) => refused.push((name, error.error_message)),
+                _ => return Err(ReflectionError::Mismatch),
+            }
+        }
+        Ok(refused)
+    }
+
+    fn add(&mut self, file: Vec<u8>) -> Result<(), ReflectionError> {
+        let Ok(head) = FileHead::decode(&*file) else { return Ok(()) };
+        if self.files.contains_key(&head.name) {
+            return Ok(());
+        }
+        self.read_bytes = self.read_bytes.saturating_add(file.len());
+        if self.read_bytes > self.bytes {
+            return Err(ReflectionError::TooLarge(self.bytes));
+        }
+        if self.files.len() >= MAX_ITEMS {
+            return Err(ReflectionError::TooMany);
+        }
+        self.files.insert(head.name.clone(), (file.into(), head));
+        Ok(())
+    }
+
+    async fn next(&mut self) -> Result<MessageResponse, ReflectionError> {
+        let response = self.responses.message().await.map_err(|status| failed(status, self.bytes))?;
+        response.and_then(|response| response.message_response).ok_or(ReflectionError::Mismatch)
+    }
+}
+
+fn reflection_request(message: MessageRequest) -> ServerReflectionRequest {
+    ServerReflectionRequest { host: String::new(), message_request: Some(message) }
+}
+
+fn failed(status: Status, bytes: usize) -> ReflectionError {
+    match RequestFault::of(status, bytes) {
+        RequestFault::Refused(status) if status.code() == Code::Unimplemented => ReflectionError::Unsupported,
+        RequestFault::TooLarge(bytes) => ReflectionError::TooLarge(bytes),
+        fault => ReflectionError::Fault(FaultError(fault)),
+    }
+}
+
+/// Writes a `FileDescriptorSet`, each file after those that it imports. Files of a cycle keep the order of their names.
+fn file_set(files: &BTreeMap<String, (Bytes, FileHead)>) -> Bytes {
+    let mut written = BTreeSet::new();
+    let mut set = Vec::new();
+    for name in files.keys() {
+        // A path of files, each imported by the one before, with the number of its imports that are done.
+        let mut path = vec![(name, 0)];
+        let mut open = BTreeSet::from([name]);
+        while let Some((name, done)) = path.last_mut() {
+            let Some((file, head)) = files.get(*name).filter(|_| !written.contains(*name)) else {
+                path.pop();
+                continue;
+            };
+            if let Some(import) = head.dependencies.get(*done) {
+                *done += 1;
+                if open.insert(import) {
+                    path.push((import, 0));
+                }
+                continue;
+            }
+            encode_key(1, WireType::LengthDelimited, &mut set);
+            encode_varint(file.len() as u64, &mut set);
+            set.extend_from_slice(file);
+            written.insert(*name);
+            path.pop();
+        }
+    }
+    set.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use prost_types::{FileDescriptorProto, FileDescriptorSet};
+
+    use super::*;
+
+    #[track_caller]
+    fn check(files: &[(&str, &[&str])], expected: &[&str]) {
+        let file = |(name, imports): &(&str, &[&str])| {
+            let imports = imports.iter().map(|import| (*import).to_owned()).collect();
+            let file = FileDescriptorProto {
+                name: Some((*name).to_owned()),
+                dependency: imports,
+                ..Default::default()
+            };
+            let bytes = file.encode_to_vec();
+            let head = FileHead::decode(&*bytes).unwrap();
+            ((*name).to_owned(), (bytes.into(), head))
+        };
+        let set = file_set(&files.iter().map(file).collect());
+        let set = FileDescriptorSet::decode(&*set).unwrap();
+        let names: Vec<_> = set.file.iter().map(|file| file.name().to_owned()).collect();
+        assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn imported_files_come_first() {
+        check(&[], &[]);
+        check(&[("a", &["c", "b"]), ("b", &["c"]), ("c", &[])], &["c", "b", "a"]);
+        check(&[("a", &["google/protobuf/any.proto"])], &["a"]);
+        check(&[("a", &["b"]), ("b", &["a"])], &["b", "a"]);
+        check(&[("a", &["a"])], &["a"]);
+    }
+}

@@ -1,0 +1,295 @@
+//! A client for protocols on HTTP/2, such as gRPC. It resolves, connects and verifies as [`crate::client`] does.
+//!
+//! Each runtime has one connection, which carries all of its requests and is opened by the first one. A request on a
+//! connection that has just been closed is sent again on another one if the server has not processed it.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use http::{Request, Response, Uri};
+use http_body::Body;
+use hyper::body::Incoming;
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper_rustls::HttpsConnectorBuilder;
+use hyper_util::client::legacy::Client as HyperClient;
+use hyper_util::client::legacy::connect::{Connected, Connection};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use rustls::client::WebPkiServerVerifier;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ClientConfig, RootCertStore};
+use tokio::runtime;
+use tokio::sync::watch;
+use tower_service::Service;
+
+use crate::client::{PolicyConnector, RequestError, system_roots, tcp_connector, tls};
+use crate::egress::{EgressPolicy, PolicyResolver};
+use crate::proxy::{ProxyConnector, ProxySettings};
+use crate::tls_verifier::{AnyCertificate, CertificateVerifier};
+
+/// The certificates of servers that a client trusts.
+#[derive(Debug, Clone, Copy)]
+pub enum ServerTrust<'a> {
+    /// Those of the system's authorities.
+    System,
+    /// Those of the authorities in a file, in PEM.
+    Authorities(&'a Path),
+    /// Any certificate.
+    AnyCertificate,
+}
+
+/// The encryption of connections.
+#[derive(Debug, Clone, Copy)]
+pub struct ClientTls<'a> {
+    /// Trusted servers.
+    pub trust: ServerTrust<'a>,
+    /// Files with the certificate chain and the key of the client, in PEM.
+    pub identity: Option<(&'a Path, &'a Path)>,
+}
+
+/// Pings on a connection, by which a vanished server is noticed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeepAlivePings {
+    /// Time between two pings.
+    pub interval: Duration,
+    /// Time limit of the answer.
+    pub timeout: Duration,
+}
+
+/// The TLS settings are unusable. The error names the field of the settings.
+#[derive(Debug, thiserror::Error)]
+#[error("{field}: cannot use {path}: {error}")]
+pub struct ClientTlsError {
+    field: &'static str,
+    path: String,
+    #[source]
+    error: io::Error,
+}
+
+/// An HTTP/2 client. Clones share the connections.
+pub struct Http2Client<B> {
+    shared: Arc<SharedClient<B>>,
+}
+
+struct SharedClient<B> {
+    pools: RwLock<HashMap<runtime::Id, ConnectionPool<B>>>,
+    connector: ObservedConnector,
+    pings: Option<KeepAlivePings>,
+}
+
+type ConnectionPool<B> = HyperClient<ObservedConnector, B>;
+
+impl<B> Clone for Http2Client<B> {
+    fn clone(&self) -> Self {
+        Self { shared: self.shared.clone() }
+    }
+}
+
+impl<B> Http2Client<B>
+where
+    B: Body<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    /// Creates a client for URLs with `https` if there are TLS settings, which uses the proxies of the environment, and
+    /// otherwise for those with `http`, without proxies: an HTTP proxy cannot relay HTTP/2.
+    ///
+    /// # Errors
+    /// Errors if a file cannot be read, or the defaults of the TLS library are unusable.
+    pub fn new(tls: Option<ClientTls<'_>>, pings: Option<KeepAlivePings>) -> Result<Self, ClientTlsError> {
+        let proxies = if tls.is_some() { ProxySettings::from_environment() } else { ProxySettings::none() };
+        let http = tcp_connector(PolicyResolver::system(EgressPolicy::Anywhere));
+        let connector = HttpsConnectorBuilder::new()
+            .with_tls_config(tls_config(tls)?)
+            .https_or_http()
+            .enable_http2()
+            .wrap_connector(ProxyConnector { direct: http, proxies: Arc::new(proxies) });
+        let connector = ObservedConnector { connector, closed: Arc::new(watch::Sender::new(0)) };
+        Ok(Self { shared: Arc::new(SharedClient { pools: RwLock::default(), connector, pings }) })
+    }
+
+    /// Returns the number of closed connections so far, and its changes.
+    #[must_use]
+    pub fn closed_connections(&self) -> watch::Receiver<u64> {
+        self.shared.connector.closed.subscribe()
+    }
+
+    /// Sends a request on the connection of the current runtime, and waits for the head of the response.
+    ///
+    /// # Errors
+    /// Errors if there is no response. An error status is a response.
+    pub async fn send(&self, request: Request<B>) -> Result<Response<Incoming>, RequestError> {
+        let runtime = runtime::Handle::current().id();
+        let pools = || self.shared.pools.read().unwrap_or_else(PoisonError::into_inner);
+        let response = if let Some(pool) = pools().get(&runtime) {
+            pool.request(request)
+        } else {
+            self.add_pool(runtime).request(request)
+        };
+        response.await.map_err(|error| match error.is_connect() {
+            true => RequestError::Connect(error.into()),
+            false => RequestError::Broken(error.into()),
+        })
+    }
+
+    /// Opens a connection to the host of a URL, with a TLS handshake for `https`, and closes it.
+    ///
+    /// # Errors
+    /// If the connection cannot be opened.
+    pub async fn check_connection(&self, url: Uri) -> Result<(), RequestError> {
+        let connection = self.shared.connector.connector.clone().call(url).await;
+        connection.map(drop).map_err(RequestError::Connect)
+    }
+
+    /// Adds the connection of a runtime.
+    fn add_pool(&self, runtime: runtime::Id) -> ConnectionPool<B> {
+        let mut builder = HyperClient::builder(TokioExecutor::new());
+        builder.http2_only(true).timer(TokioTimer::new()).pool_timer(TokioTimer::new());
+        builder.pool_idle_timeout(None);
+        if let Some(pings) = self.shared.pings {
+            builder.http2_keep_alive_interval(pings.interval).http2_keep_alive_timeout(pings.timeout);
+            builder.http2_keep_alive_while_idle(true);
+        }
+        let pool = builder.build(self.shared.connector.clone());
+        let mut pools = self.shared.pools.write().unwrap_or_else(PoisonError::into_inner);
+        pools.entry(runtime).or_insert(pool).clone()
+    }
+}
+
+fn tls_config(tls: Option<ClientTls<'_>>) -> Result<ClientConfig, ClientTlsError> {
+    let unusable = |error| ClientTlsError { field: "tls", path: "the TLS library".to_owned(), error };
+    let builder = self::tls().map_err(unusable)?;
+    let Some(tls) = tls else {
+        return Ok(builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth());
+    };
+    let builder = match tls.trust {
+        ServerTrust::AnyCertificate => {
+            builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyCertificate::default()))
+        }
+        trust => {
+            let roots = roots(trust)?;
+            let provider = Arc::new(rustls::crypto::ring::default_provider());
+            let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
+            let verifier = CertificateVerifier(verifier.map_err(io::Error::other).map_err(unusable)?);
+            builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier))
+        }
+    };
+    let Some((chain, key)) = tls.identity else { return Ok(builder.with_no_client_auth()) };
+    let key_der = PrivateKeyDer::from_pem_file(key).map_err(|error| in_file("tlsKeyPath", key, error))?;
+    let chain_der = certificates("tlsCertPath", chain)?;
+    builder.with_client_auth_cert(chain_der, key_der).map_err(|error| in_file("tlsKeyPath", key, error))
+}
+
+fn roots(trust: ServerTrust<'_>) -> Result<RootCertStore, ClientTlsError> {
+    let ServerTrust::Authorities(file) = trust else { return Ok(system_roots()) };
+    let mut roots = RootCertStore::empty();
+    if roots.add_parsable_certificates(certificates("tlsCAPath", file)?).0 == 0 {
+        return Err(in_file("tlsCAPath", file, "the file has no certificate of an authority"));
+    }
+    Ok(roots)
+}
+
+fn certificates(field: &'static str, file: &Path) -> Result<Vec<CertificateDer<'static>>, ClientTlsError> {
+    let read = CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let certificates = read.map_err(|error| in_file(field, file, error))?;
+    if certificates.is_empty() {
+        return Err(in_file(field, file, "the file has no certificate"));
+    }
+    Ok(certificates)
+}
+
+fn in_file(
+    field: &'static str,
+    path: &Path,
+    error: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+) -> ClientTlsError {
+    ClientTlsError { field, path: path.display().to_string(), error: io::Error::other(error) }
+}
+
+// === connections that report their end ===
+
+/// Opens connections that count themselves when they are closed.
+#[derive(Clone)]
+struct ObservedConnector {
+    connector: PolicyConnector,
+    closed: Arc<watch::Sender<u64>>,
+}
+
+/// A connection that is counted when it is dropped.
+struct ObservedStream {
+    stream: <PolicyConnector as Service<Uri>>::Response,
+    closed: Arc<watch::Sender<u64>>,
+}
+
+impl Service<Uri> for ObservedConnector {
+    type Response = ObservedStream;
+    type Error = <PolicyConnector as Service<Uri>>::Error;
+    type Future = BoxFuture<'static, Result<ObservedStream, Self::Error>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.connector.poll_ready(context)
+    }
+
+    fn call(&mut self, url: Uri) -> Self::Future {
+        let (connection, closed) = (self.connector.call(url), self.closed.clone());
+        Box::pin(async move { Ok(ObservedStream { stream: connection.await?, closed }) })
+    }
+}
+
+impl Drop for ObservedStream {
+    fn drop(&mut self) {
+        self.closed.send_modify(|count| *count += 1);
+    }
+}
+
+impl Connection for ObservedStream {
+    fn connected(&self) -> Connected {
+        self.stream.connected()
+    }
+}
+
+impl Read for ObservedStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl Write for ObservedStream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, parts)
+    }
+}
