@@ -3,3 +3,4 @@
 
 pub mod descriptor;
 pub mod omnia;
+pub mod server;
