@@ -9,6 +9,7 @@ mod http;
 mod mcp;
 mod names;
 mod openapi;
+mod selector;
 mod unsupported;
 
 use std::collections::HashSet;
@@ -171,6 +172,7 @@ impl HandlerBuilder {
             HandlerKind::OpenApi(openapi) => self.openapi(handler, openapi, secrets),
             HandlerKind::Function(function) => self.function(handler, function, secrets),
             HandlerKind::CortexOne(function) => self.cortexone(handler, function, secrets),
+            HandlerKind::Selector(_) => selector::backend(),
             HandlerKind::Builtins(builtins) => self.builtins(builtins),
         }
     }
@@ -207,7 +209,9 @@ const fn result_checks(kind: &HandlerKind) -> ResultChecks {
         HandlerKind::Function(function) => function.tool.is_some(),
         HandlerKind::CortexOne(function) => function.tool.is_some(),
         HandlerKind::OpenApi(_) => return ResultChecks::Nesting,
-        HandlerKind::Mcp(_) | HandlerKind::Grpc(_) | HandlerKind::Builtins(_) => false,
+        HandlerKind::Mcp(_) | HandlerKind::Grpc(_) | HandlerKind::Selector(_) | HandlerKind::Builtins(_) => {
+            false
+        }
     };
     if has_tool { ResultChecks::Schema } else { ResultChecks::None }
 }

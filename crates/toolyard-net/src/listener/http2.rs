@@ -72,8 +72,8 @@ pub(super) async fn serve_connection(
         };
         while silence.as_mut().poll(context).is_ready() {
             let is_silent = !connection.is_busy() && connection.changes() == changes;
-            if is_last && !connection.is_busy() {
-                // The client had its time to end the connection.
+            if is_last && is_silent {
+                // The client had its time to read the last response, and to end the connection.
                 return Poll::Ready(Ok(()));
             }
             ends |= is_silent;
