@@ -96,7 +96,6 @@ pub fn tool_routes(parts: ToolServiceParts) -> Router {
 ///
 /// # Panics
 /// Never: the descriptors are constants.
-#[must_use]
 pub fn public_routes() -> (Router, ServiceHealth) {
     let (reporter, health) = tonic_health::server::health_reporter();
     let reflection = || {

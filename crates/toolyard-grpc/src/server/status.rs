@@ -56,7 +56,8 @@ pub fn unauthenticated(reason: &str) -> Status {
 }
 
 fn shortened(text: &str) -> &str {
-    &text[..text.floor_char_boundary(MAX_MESSAGE_BYTES)]
+    let end = (0..=text.len().min(MAX_MESSAGE_BYTES)).rev().find(|end| text.is_char_boundary(*end));
+    &text[..end.unwrap_or_default()]
 }
 
 #[cfg(test)]
