@@ -57,6 +57,8 @@ pub enum CauseCode {
     BreakerOpen,
     /// The description of the service cannot be used.
     Description,
+    /// The handler selects Services of a cluster, and the gateway watches none.
+    NoCluster,
     /// Any other failure.
     Other,
 }
@@ -72,7 +74,7 @@ pub struct CauseRow {
 
 impl CauseCode {
     /// All codes.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::ProcessExited,
         Self::ProcessKilled,
         Self::ProgramNotFound,
@@ -93,6 +95,7 @@ impl CauseCode {
         Self::Credentials,
         Self::BreakerOpen,
         Self::Description,
+        Self::NoCluster,
         Self::Other,
     ];
 
@@ -129,6 +132,10 @@ impl CauseCode {
                 row("breaker_open", "read the log of the server; a call tries again after 30 s")
             }
             Self::Description => row("description", "check `specURL`, and the description itself"),
+            Self::NoCluster => row(
+                "no_cluster",
+                "name the Service by `endpoint.serviceRef`, or run the gateway by the operator",
+            ),
             Self::Other => row("failed", ""),
         }
     }

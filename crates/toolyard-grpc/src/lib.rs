@@ -4,3 +4,4 @@
 pub mod client;
 pub mod descriptor;
 pub mod omnia;
+pub mod server;

@@ -2,7 +2,11 @@
 //!
 //! They are written by hand, so that a build needs no `protoc`; a test compares them with `proto/omnia/tools/v1/tools.proto`.
 
+mod descriptor;
+
 use std::collections::HashMap;
+
+pub use descriptor::file_descriptor_set;
 
 /// Full name of the service.
 pub const SERVICE: &str = "omnia.tools.v1.ToolService";

@@ -29,7 +29,7 @@ pub(crate) use self::{
         user_and_password,
     },
     listen::{LISTEN, network},
-    name::{namespace, non_empty_name, published_name, registry_name, service_name, tool_name},
+    name::{namespace, non_empty_name, port_name, published_name, registry_name, service_name, tool_name},
     openapi::{client_id, description_url, path_glob, scheme_secret, scope},
     size::{SIZE, size, size_text},
     telemetry::{log_filter, metric_prefix},

@@ -1,7 +1,7 @@
 //! A handler: one entry of a `ToolRegistry`, from which the gateway builds a backend.
 //!
 //! The file of a part has its type and its reader. Some fields of the contract are not supported yet; they are rejected
-//! by name, because ignoring `selector` would be worse than not starting.
+//! by name, because ignoring them would be worse than not starting.
 
 mod auth;
 mod endpoint;
@@ -36,7 +36,7 @@ use crate::{
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Unsupported fields of the contract, followed by those that only the contract's own software has.
-const UNSUPPORTED_FIELDS: &[&str] = &["selector", "serviceRef", "clientConfig"];
+const UNSUPPORTED_FIELDS: &[&str] = &["serviceRef", "clientConfig"];
 
 /// The noun for duplicate handler names.
 pub(crate) const DUPLICATE_HANDLER: &str = "handler name";
@@ -79,6 +79,9 @@ pub struct HandlerConfig {
 impl HandlerConfig {
     /// The reserved name of the handler of the built-in tools.
     pub const BUILTINS: &str = "builtins";
+
+    /// The name of the kind of handlers with `selector`, which have no `type`.
+    pub const SELECTOR: &str = "selector";
 
     /// Reads a handler of a registry with this name and namespace.
     pub(crate) fn read(cursor: ValueCursor<'_>, registry: &str, namespace: &str) -> Option<Self> {

@@ -60,7 +60,7 @@ pub use self::{
         SecretPlacement, import, import_servers,
     },
     limits::{ProcessLimits, ProcessTimeouts},
-    listener::ListenerTls,
+    listener::{GrpcService, ListenerTls},
     manifest::{Manifest, load, load_and_import, load_with, parse, parse_with},
     problem::{FieldPath, ManifestProblem, ManifestProblems, SourceLocation, SourcePosition},
     process::{

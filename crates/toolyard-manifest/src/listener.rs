@@ -9,6 +9,7 @@ use crate::{
     cursor::ValueCursor,
     field_type::{CustomField, FieldType, FileField, NonEmptyListField, TextField},
     formats::{self, ListenAddress},
+    full_build,
     object_schema::SchemaDefinitions,
     section::{nested, section},
 };
@@ -23,6 +24,18 @@ section! {
         pub key: PathBuf = "keyFile", FileField, required;
         /// Authorities of client certificates, as PEM. By default clients need no certificate.
         pub client_authority: Option<PathBuf> = "clientCAFile", FileField, optional;
+    }
+}
+
+section! {
+    /// `grpc`: the tools as a gRPC service, `omnia.tools.v1.ToolService`. Only programs of releases have it, and builds
+    /// with `--features full`.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct GrpcService: Default = "grpc" {
+        /// Address to listen on for gRPC: an IP address and a port, or `unix:` and the path of a socket; or a list of
+        /// these. `--grpc` on the command line takes precedence. Default: none. `tls` and `proxyProtocol` apply, and the
+        /// limits of connections a second time.
+        pub listen: Vec<ListenAddress> = "listen", GRPC_LISTEN, described Vec::new();
     }
 }
 
@@ -45,6 +58,15 @@ section! {
 pub(crate) const LISTEN: CustomField<Vec<ListenAddress>> =
     CustomField { read: listen, schema: listen_schema };
 
+/// `listen` of gRPC: one address, or several.
+const GRPC_LISTEN: CustomField<Vec<ListenAddress>> = CustomField {
+    read: |cursor| {
+        full_build::require(&cursor, "gRPC service");
+        listen(cursor)
+    },
+    schema: |definitions| json!({"anyOf": addresses(definitions)}),
+};
+
 /// `proxyProtocol`: the networks of load balancers.
 pub(crate) const PROXY_PROTOCOL: CustomField<Vec<IpNet>> = CustomField {
     read: |cursor| nested::<ProxyProtocol>().read(cursor).map(|proxies| proxies.from),
@@ -56,6 +78,11 @@ fn listen(cursor: ValueCursor<'_>) -> Option<Vec<ListenAddress>> {
 }
 
 fn listen_schema(definitions: &mut SchemaDefinitions) -> Value {
+    json!({"default": "127.0.0.1:8080", "anyOf": addresses(definitions)})
+}
+
+/// Returns the schemas of one address and of several.
+fn addresses(definitions: &mut SchemaDefinitions) -> [Value; 2] {
     let address = json!({
         "type": "string",
         "pattern": r"\$\{|^[0-9.]+:[0-9]+$|^\[[0-9A-Fa-f:.%]+\]:[0-9]+$|^unix:(/$|/?[^/])",
@@ -63,5 +90,5 @@ fn listen_schema(definitions: &mut SchemaDefinitions) -> Value {
     });
     let address = definitions.value("listen", address);
     let list = json!({"type": "array", "minItems": 1, "items": address});
-    json!({"default": "127.0.0.1:8080", "anyOf": [address, list]})
+    [address, list]
 }

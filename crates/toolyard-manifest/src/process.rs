@@ -25,7 +25,7 @@ use crate::{
     fields::ObjectFields,
     formats::{self, ListenAddress},
     limits::{ProcessLimits, ProcessTimeouts},
-    listener::{self, ListenerTls},
+    listener::{self, GrpcService, ListenerTls},
     metadata::metadata,
     object_schema::SchemaDefinitions,
     section::{nested, section},
@@ -55,6 +55,8 @@ section! {
         /// Other machines cannot reach the default.
         pub listen: Vec<ListenAddress> = "listen", listener::LISTEN,
             described vec![ListenAddress::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)))];
+        /// The tools as a gRPC service. Default: none.
+        pub grpc: GrpcService = "grpc", nested::<GrpcService>(), described GrpcService::default();
         /// Encryption of TCP connections. Default: plain text. Renewed files are reloaded.
         pub tls: Option<ListenerTls> = "tls", nested::<ListenerTls>(), optional;
         /// Load balancers that send the client address with the PROXY protocol (version 1 or 2). `X-Forwarded-For` is
@@ -118,6 +120,13 @@ section! {
             described TelemetrySettings::default();
         /// Log on standard error.
         pub logs: LogSettings = "logs", nested::<LogSettings>(), described LogSettings::default();
+    }
+}
+
+impl ProcessSettings {
+    /// All addresses to listen on, of every protocol.
+    pub fn addresses(&self) -> impl Iterator<Item = &ListenAddress> {
+        self.listen.iter().chain(&self.grpc.listen)
     }
 }
 

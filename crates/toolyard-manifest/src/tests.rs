@@ -1,6 +1,7 @@
 //! Tests of the whole crate: texts and files in, a manifest or problems out.
 
 mod any_text;
+mod cluster_services;
 mod complete_example;
 mod documents;
 mod draft;
@@ -21,6 +22,7 @@ mod references;
 mod registry;
 mod schema;
 mod secrets;
+mod selector;
 mod syntax;
 
 use crate::{HandlerKind, Manifest, ManifestProblems, ManifestSource, McpTransport, parse_with};

@@ -5,12 +5,15 @@
 //! - [`proxy`]: the PROXY protocol of trusted proxies;
 //! - [`ClientAddress`]: the origin of a request, in its extensions;
 //! - `connection_permits`: the limits of open connections, and eviction; `connection`: the state of one;
+//! - `http2`: connections of gRPC, and clients of these that do not read;
 //! - `timed`: clients that do not read; `framing`: requests with an ambiguous end or host.
 
 mod accepted;
 mod connection;
 mod connection_permits;
 mod framing;
+#[cfg(feature = "http2")]
+mod http2;
 pub mod proxy;
 mod socket;
 mod timed;
@@ -25,9 +28,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::Body;
 use axum::response::Response;
+use axum::{BoxError, Router};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use http::{HeaderValue, Request, StatusCode, header};
@@ -111,26 +114,38 @@ pub async fn serve(
     workers: &WorkerPool,
     stop: impl Future<Output = ()>,
 ) {
-    let mut server = ListenerServer {
-        listeners: ListenerSet::new(listeners),
-        permits: ConnectionPermits::new(limits.connections, limits.connections_per_address),
-        health_permits: ConnectionPermits::new(HEALTH_CONNECTIONS, HEALTH_CONNECTIONS),
-        service: ConnectionService {
-            service: Arc::new(service),
-            limits,
-            is_draining: Arc::default(),
-            health_only: false,
-        },
-        workers,
+    let service = ConnectionService {
+        service: Arc::new(service),
+        limits,
+        version: SpokenVersion::Http1,
+        is_draining: Arc::default(),
+        health_only: false,
     };
-    let mut stop = pin!(stop);
-    loop {
-        tokio::select! {
-            () = &mut stop => break,
-            accepted = server.listeners.accept() => server.handle_accepted(accepted).await,
-        }
-    }
-    server.drain().await;
+    ListenerServer::new(listeners, service, workers).run(stop).await;
+}
+
+/// Serves HTTP/2 until `stop` resolves, as [`serve`] serves HTTP/1.1. Requests of HTTP/1 are refused.
+///
+/// A connection has any number of requests at a time. Those whose paths begin with one of `unguarded` need no key, and
+/// do not keep a connection open: it is closed if all others are silent.
+#[cfg(feature = "http2")]
+pub async fn serve_http2(
+    listeners: Vec<SocketListener>,
+    router: Router,
+    limits: ListenerLimits,
+    unguarded: &'static [&'static str],
+    workers: &WorkerPool,
+    stop: impl Future<Output = ()>,
+) {
+    let service = ConnectionService {
+        service: Arc::new(router),
+        limits,
+        version: SpokenVersion::Http2 { unguarded },
+        is_draining: Arc::default(),
+        health_only: false,
+    };
+    let listeners = listeners.into_iter().map(|listener| listener.offering(tls::OfferedVersion::Http2));
+    ListenerServer::new(listeners.collect(), service, workers).run(stop).await;
 }
 
 /// The listeners and the state for serving their connections.
@@ -142,7 +157,30 @@ struct ListenerServer<'a> {
     workers: &'a WorkerPool,
 }
 
-impl ListenerServer<'_> {
+impl<'a> ListenerServer<'a> {
+    fn new(listeners: Vec<SocketListener>, service: ConnectionService, workers: &'a WorkerPool) -> Self {
+        let limits = service.limits;
+        Self {
+            listeners: ListenerSet::new(listeners),
+            permits: ConnectionPermits::new(limits.connections, limits.connections_per_address),
+            health_permits: ConnectionPermits::new(HEALTH_CONNECTIONS, HEALTH_CONNECTIONS),
+            service,
+            workers,
+        }
+    }
+
+    /// Serves until `stop` resolves, and drains.
+    async fn run(mut self, stop: impl Future<Output = ()>) {
+        let mut stop = pin!(stop);
+        loop {
+            tokio::select! {
+                () = &mut stop => break,
+                accepted = self.listeners.accept() => self.handle_accepted(accepted).await,
+            }
+        }
+        self.drain().await;
+    }
+
     /// Serves an accepted connection if there is a permit for it.
     async fn handle_accepted(&mut self, accepted: io::Result<AcceptedConnection>) {
         match accepted {
@@ -183,6 +221,10 @@ impl ListenerServer<'_> {
     /// Lets open requests end, answers requests on their way, and closes all connections.
     async fn drain(&mut self) {
         self.service.is_draining.store(true, Ordering::Relaxed);
+        if self.service.version != SpokenVersion::Http1 {
+            // HTTP/2 has a frame for it, after which clients open other connections for further requests.
+            self.permits.send(ConnectionSignal::Finish);
+        }
         let end = Instant::now() + self.service.limits.drain_time;
         let permits = self.permits.clone();
         self.accept_until(end, || !permits.is_busy()).await;
@@ -226,11 +268,23 @@ fn is_exhausted(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(ENOMEM | ENFILE | EMFILE | ENOBUFS))
 }
 
+/// The version of HTTP that connections speak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SpokenVersion {
+    Http1,
+    #[cfg(feature = "http2")]
+    Http2 {
+        /// Beginnings of the paths of requests that do not keep a connection open.
+        unguarded: &'static [&'static str],
+    },
+}
+
 /// The service of connections.
 #[derive(Clone)]
 struct ConnectionService {
     service: Arc<dyn HttpService>,
     limits: ListenerLimits,
+    version: SpokenVersion,
     /// `true` if each connection ends with its next response.
     is_draining: Arc<AtomicBool>,
     /// `true` if the connection serves one health check only.
@@ -253,11 +307,26 @@ impl ConnectionService {
             ClientStream::Tls(stream) => self.serve_http(*stream, client, connection).await,
         };
         if let Err(error) = ended {
-            tracing::debug!(error = &error as &dyn std::error::Error, "a connection ended early");
+            tracing::debug!(error = &*error as &dyn std::error::Error, "a connection ended early");
         }
     }
 
     async fn serve_http(
+        self,
+        stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+        client: ClientAddress,
+        connection: Arc<OpenConnection>,
+    ) -> Result<(), BoxError> {
+        match self.version {
+            SpokenVersion::Http1 => Ok(self.serve_http1(stream, client, connection).await?),
+            #[cfg(feature = "http2")]
+            SpokenVersion::Http2 { unguarded } => {
+                http2::serve_connection(self, unguarded, stream, client, connection).await
+            }
+        }
+    }
+
+    async fn serve_http1(
         self,
         stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
         client: ClientAddress,

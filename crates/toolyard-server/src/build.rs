@@ -10,6 +10,7 @@ mod http;
 mod mcp;
 mod names;
 mod openapi;
+mod selector;
 mod unsupported;
 
 use std::collections::HashSet;
@@ -178,6 +179,7 @@ impl HandlerBuilder {
             HandlerKind::OpenApi(openapi) => self.openapi(handler, openapi, secrets),
             HandlerKind::Function(function) => self.function(handler, function, secrets),
             HandlerKind::CortexOne(function) => self.cortexone(handler, function, secrets),
+            HandlerKind::Selector(_) => selector::backend(),
             HandlerKind::Builtins(builtins) => self.builtins(builtins),
         }
     }
@@ -215,7 +217,7 @@ const fn result_checks(kind: &HandlerKind) -> ResultChecks {
         HandlerKind::CortexOne(function) => function.tool.is_some(),
         HandlerKind::Grpc(grpc) if matches!(grpc.tools, GrpcToolSettings::Defined(_)) => true,
         HandlerKind::Grpc(_) | HandlerKind::OpenApi(_) => return ResultChecks::Nesting,
-        HandlerKind::Mcp(_) | HandlerKind::Builtins(_) => false,
+        HandlerKind::Mcp(_) | HandlerKind::Selector(_) | HandlerKind::Builtins(_) => false,
     };
     if has_tool { ResultChecks::Schema } else { ResultChecks::None }
 }

@@ -3,12 +3,15 @@
 //! A frontend is a module here and one line. A frontend with routes on the gateway's listeners has its line in
 //! `routes`. A frontend with a socket of its own is a subsystem, whose line is in [`start`](crate::start).
 
+#[cfg(feature = "full")]
+pub(crate) mod grpc;
 pub(crate) mod mcp;
 pub mod rest;
 
 use std::sync::Arc;
 
 use axum::Router;
+use tokio::task::JoinSet;
 use toolyard_agent::search::ServiceIndex;
 use toolyard_core::Gateway;
 use toolyard_mcp::server::McpFrontend;
@@ -18,6 +21,7 @@ use toolyard_net::guard::BrowserGuard;
 use crate::context::GatewayContext;
 use crate::hosting::CodeHosting;
 use crate::keys::KeyCache;
+use crate::listeners::ListeningAddresses;
 
 /// The parts of the gateway that frontends use, beside the context.
 pub(crate) struct FrontendDeps<'a> {
@@ -33,9 +37,20 @@ pub(crate) struct FrontendDeps<'a> {
     pub(crate) services: &'a ServiceIndex,
     /// Allowed hosts and origins of requests.
     pub(crate) guard: &'a BrowserGuard,
+    /// The bound addresses.
+    pub(crate) listening: &'a ListeningAddresses,
 }
 
-/// Returns the routes of all frontends that require a key.
+/// Returns the routes of gRPC, with their authentication, and its tasks. There are none without its feature.
+pub(crate) fn grpc_routes(context: &GatewayContext, deps: &FrontendDeps<'_>) -> (Router, JoinSet<()>) {
+    #[cfg(feature = "full")]
+    let routes = grpc::routes(context, deps);
+    #[cfg(not(feature = "full"))]
+    let (routes, _) = ((Router::new(), JoinSet::new()), (context, deps));
+    routes
+}
+
+/// Returns the routes of all frontends on HTTP/1.1 that require a key.
 pub(crate) fn routes(context: &GatewayContext, deps: &FrontendDeps<'_>, mcp: McpEndpoint) -> Router {
     Router::new()
         // `/mcp`, and `/sse` and `/message` for clients of 2024-11-05.

@@ -21,7 +21,7 @@ mod rate;
 pub mod record;
 mod service;
 
-pub use auth_layer::{AuthLayer, AuthenticatedCaller, KeyAccess};
+pub use auth_layer::{AuthLayer, AuthenticatedCaller, KeyAccess, KeyRefusal};
 pub use key::{ApiKey, KeyScope, KeySecret, NewApiKey, QuotaAmount, QuotaPeriod};
 pub use key_cache::{KeyCache, KeyPolicy};
 pub use key_summary::KeySummary;

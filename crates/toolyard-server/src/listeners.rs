@@ -13,6 +13,8 @@ use toolyard_net::workers::WorkerPool;
 
 use crate::context::GatewayContext;
 use crate::file_watcher::FileWatcher;
+#[cfg(feature = "full")]
+use crate::frontends;
 use crate::health::HEALTH_PATHS;
 use crate::routes::GatewayRoutes;
 use crate::shutdown::Subsystem;
@@ -21,13 +23,36 @@ use crate::status::LastEdit;
 
 /// The bound sockets of a gateway, before it serves.
 pub(crate) struct BoundListeners {
-    listeners: Vec<SocketListener>,
-    /// The bound addresses, with the ports that the system chose.
-    pub(crate) listening: Vec<ListenAddress>,
+    http: BoundSockets,
+    grpc: BoundSockets,
     /// `None` without TLS.
     pub(crate) certificate: Option<Arc<ServerCertificate>>,
     /// Watches the files of the certificate.
     renewal: FileWatcher,
+}
+
+/// The bound sockets of a protocol.
+#[derive(Default)]
+struct BoundSockets {
+    listeners: Vec<SocketListener>,
+    /// The bound addresses, with the ports that the system chose.
+    listening: Vec<ListenAddress>,
+}
+
+/// The addresses of a gateway by protocol, with the ports that the system chose.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ListeningAddresses {
+    /// MCP and REST.
+    pub(crate) http: Vec<ListenAddress>,
+    pub(crate) grpc: Vec<ListenAddress>,
+}
+
+/// The routes of a gateway by protocol.
+pub(crate) struct ProtocolRoutes {
+    /// MCP and REST.
+    pub(crate) http: GatewayRoutes,
+    #[cfg_attr(not(feature = "full"), expect(dead_code, reason = "only full builds serve gRPC"))]
+    pub(crate) grpc: Router,
 }
 
 /// The sockets of a gateway that serves.
@@ -55,28 +80,14 @@ impl BoundListeners {
             }
             None => None,
         };
-        let mut site = Self { listeners: Vec::new(), listening: Vec::new(), certificate, renewal };
-        for address in &process.listen {
-            let outcome = site.listen(address, process).await;
-            outcome.map_err(|error| StartError::Listen(address.clone(), error))?;
-        }
-        Ok(site)
+        let http = BoundSockets::bind(&process.listen, process, certificate.as_deref()).await?;
+        let grpc = BoundSockets::bind(&process.grpc.listen, process, certificate.as_deref()).await?;
+        Ok(Self { http, grpc, certificate, renewal })
     }
 
-    async fn listen(&mut self, address: &ListenAddress, process: &ProcessSettings) -> std::io::Result<()> {
-        let listener = match address {
-            ListenAddress::Unix(path) => SocketListener::unix(path).await?,
-            ListenAddress::Tcp(address) => {
-                SocketListener::from(TcpListener::bind(address).await?).with_proxies(&process.proxy_protocol)
-            }
-        };
-        let bound = listener.tcp_address()?;
-        self.listening.push(bound.map_or_else(|| address.clone(), ListenAddress::Tcp));
-        self.listeners.push(match &self.certificate {
-            Some(certificate) => listener.with_tls(certificate.current.subscribe()),
-            None => listener,
-        });
-        Ok(())
+    /// Returns the bound addresses.
+    pub(crate) fn listening(&self) -> ListeningAddresses {
+        ListeningAddresses { http: self.http.listening.clone(), grpc: self.grpc.listening.clone() }
     }
 
     /// Serves the routes, and follows the files of the certificate.
@@ -86,16 +97,24 @@ impl BoundListeners {
     pub(crate) fn serve(
         self,
         context: &GatewayContext,
-        routes: GatewayRoutes,
+        routes: ProtocolRoutes,
     ) -> Result<ServingListeners, StartError> {
-        let Self { listeners, listening: _, certificate, renewal: files } = self;
+        let Self { http, grpc, certificate, renewal: files } = self;
         let process = &context.process;
         let mut serving = JoinSet::new();
-        if !listeners.is_empty() {
+        if !http.listeners.is_empty() || !grpc.listeners.is_empty() {
             let workers = WorkerPool::start(process.limits.workers).map_err(StartError::Workers)?;
-            let (limits, stop) = (limits(process), stopped(context.stopping.subscribe()));
+            let (limits, stopping) = (limits(process), context.stopping.clone());
             serving.spawn(async move {
-                listener::serve(listeners, routes, limits, &workers, stop).await;
+                let stop = stopped(stopping.subscribe());
+                let http = listener::serve(http.listeners, routes.http, limits, &workers, stop);
+                #[cfg(feature = "full")]
+                let http = async {
+                    let stop = stopped(stopping.subscribe());
+                    let grpc = frontends::grpc::serve(grpc.listeners, routes.grpc, limits, &workers, stop);
+                    tokio::join!(http, grpc);
+                };
+                http.await;
             });
         }
         let mut renewal = JoinSet::new();
@@ -104,6 +123,42 @@ impl BoundListeners {
             renewal.spawn(certificate.follow(files, every, last_edit));
         }
         Ok(ServingListeners { serving, _renewal: renewal })
+    }
+}
+
+impl BoundSockets {
+    async fn bind(
+        addresses: &[ListenAddress],
+        process: &ProcessSettings,
+        certificate: Option<&ServerCertificate>,
+    ) -> Result<Self, StartError> {
+        let mut sockets = Self::default();
+        for address in addresses {
+            let outcome = sockets.listen(address, process, certificate).await;
+            outcome.map_err(|error| StartError::Listen(address.clone(), error))?;
+        }
+        Ok(sockets)
+    }
+
+    async fn listen(
+        &mut self,
+        address: &ListenAddress,
+        process: &ProcessSettings,
+        certificate: Option<&ServerCertificate>,
+    ) -> std::io::Result<()> {
+        let listener = match address {
+            ListenAddress::Unix(path) => SocketListener::unix(path).await?,
+            ListenAddress::Tcp(address) => {
+                SocketListener::from(TcpListener::bind(address).await?).with_proxies(&process.proxy_protocol)
+            }
+        };
+        let bound = listener.tcp_address()?;
+        self.listening.push(bound.map_or_else(|| address.clone(), ListenAddress::Tcp));
+        self.listeners.push(match certificate {
+            Some(certificate) => listener.with_tls(certificate.current.subscribe()),
+            None => listener,
+        });
+        Ok(())
     }
 }
 

@@ -12,7 +12,7 @@ use toolyard_process::ProcessInfo;
 
 use crate::context::GatewayContext;
 use crate::counters::CallCounts;
-use crate::listeners::ServerCertificate;
+use crate::listeners::{ListeningAddresses, ServerCertificate};
 use crate::log::FilterError;
 use crate::manifest_edits::{AppliedEdit, ManifestApplier};
 use crate::routes::GatewayStage;
@@ -24,7 +24,7 @@ pub struct RunningGateway {
     pub(crate) context: GatewayContext,
     /// The subsystems in the order in which they stop.
     pub(crate) subsystems: Vec<Box<dyn Subsystem>>,
-    pub(crate) listening: Vec<ListenAddress>,
+    pub(crate) listening: ListeningAddresses,
     pub(crate) certificate: Option<Arc<ServerCertificate>>,
     pub(crate) gateway: Arc<Gateway>,
     pub(crate) mcp: Arc<McpFrontend>,
@@ -33,10 +33,16 @@ pub struct RunningGateway {
 }
 
 impl RunningGateway {
-    /// The bound addresses, with the ports that the system chose.
+    /// The bound addresses of MCP and REST, with the ports that the system chose.
     #[must_use]
     pub fn listening(&self) -> &[ListenAddress] {
-        &self.listening
+        &self.listening.http
+    }
+
+    /// The bound addresses of the gRPC service, with the ports that the system chose.
+    #[must_use]
+    pub fn grpc_listening(&self) -> &[ListenAddress] {
+        &self.listening.grpc
     }
 
     /// The first bound TCP address.
@@ -45,16 +51,16 @@ impl RunningGateway {
     /// If the gateway listens on Unix sockets only.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
-        self.listening.iter().find_map(ListenAddress::tcp).expect("the gateway listens on TCP")
+        self.listening.http.iter().find_map(ListenAddress::tcp).expect("the gateway listens on TCP")
     }
 
     /// The URL of the MCP endpoint on the first TCP address, or the path of the Unix socket if there is no TCP address.
     #[must_use]
     pub fn url(&self) -> String {
         let scheme = if self.certificate.is_some() { "https" } else { "http" };
-        match self.listening.iter().find_map(ListenAddress::tcp) {
+        match self.listening.http.iter().find_map(ListenAddress::tcp) {
             Some(address) => format!("{scheme}://{address}/mcp"),
-            None => self.listening.first().map(ListenAddress::to_string).unwrap_or_default(),
+            None => self.listening.http.first().map(ListenAddress::to_string).unwrap_or_default(),
         }
     }
 

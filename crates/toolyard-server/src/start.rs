@@ -18,7 +18,7 @@ use crate::context::GatewayContext;
 use crate::frontends::{self, FrontendDeps};
 use crate::hosting::CodeHosting;
 use crate::keys::KeyService;
-use crate::listeners::BoundListeners;
+use crate::listeners::{BoundListeners, ProtocolRoutes};
 use crate::manifest_edits::ManifestApplier;
 use crate::routes::{self, GatewayStage};
 use crate::running_gateway::RunningGateway;
@@ -40,7 +40,7 @@ pub async fn start(manifest: &Manifest, options: &GatewayOptions) -> Result<Runn
     // Before the sockets: a gateway that would be open to other machines without keys binds none.
     let keys = KeyService::start(&context, options.key_marker.as_ref()).await?;
     let bound = BoundListeners::bind(process).await?;
-    let (listening, certificate) = (bound.listening.clone(), bound.certificate.clone());
+    let (listening, certificate) = (bound.listening(), bound.certificate.clone());
 
     // The observers of calls come before the calls.
     let audit = AuditService::start(context.audit.clone(), process, &context.store);
@@ -51,7 +51,15 @@ pub async fn start(manifest: &Manifest, options: &GatewayOptions) -> Result<Runn
     let (store, statuses) = (&context.store, &context.fleet.statuses);
     let builtin_deps = BuiltinDeps {
         embeddings: context.embeddings.clone(),
-        ..BuiltinDeps::new(&gateway, store, memory_layers, statuses, &fleet.commands, process, &listening)
+        ..BuiltinDeps::new(
+            &gateway,
+            store,
+            memory_layers,
+            statuses,
+            &fleet.commands,
+            process,
+            &listening.http,
+        )
     };
 
     // The frontends come before the handlers, so that `/health` answers while those start.
@@ -62,9 +70,11 @@ pub async fn start(manifest: &Manifest, options: &GatewayOptions) -> Result<Runn
         keys: &keys.cache,
         hosting: &hosting,
         services: &builtin_deps.services,
-        guard: &routes::guard(process, &listening),
+        guard: &routes::guard(process, &listening.http),
+        listening: &listening,
     };
-    let routes = routes::all(&context, &frontend_deps, &telemetry)?;
+    let (grpc, grpc_tasks) = frontends::grpc_routes(&context, &frontend_deps);
+    let routes = ProtocolRoutes { http: routes::all(&context, &frontend_deps, &telemetry)?, grpc };
     let listeners = bound.serve(&context, routes)?;
     let fleet = fleet.start(&context, &manifest.handlers, &hosting, &builtin_deps).await?;
 
@@ -78,6 +88,7 @@ pub async fn start(manifest: &Manifest, options: &GatewayOptions) -> Result<Runn
         Box::new(audit),
         Box::new(telemetry),
         // These have no work to finish.
+        Box::new(grpc_tasks),
         Box::new(added_servers::start(&context, &builtin_deps.added)),
         Box::new(summaries::start(&context, &builtin_deps.summaries)?),
     ];

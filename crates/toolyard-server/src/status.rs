@@ -3,6 +3,9 @@
 //! The first members are those of a `ToolRegistry`'s status, for all registries of the manifest together. The members
 //! after them are specific to the gateway.
 
+mod listeners;
+mod overall_phase;
+
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -19,6 +22,10 @@ use crate::dropped_notices::dropped_notices;
 use crate::fleet::definitions::DefinitionDigest;
 use crate::fleet::{DefinitionChange, HandlerOrigin, HandlerStatus, ServedDefinition};
 use crate::keys::AuthenticatedCaller;
+use crate::listeners::ListeningAddresses;
+
+use self::listeners::ListenerStatus;
+use self::overall_phase::{OverallPhase, count, is_pending};
 
 /// Builds status reports.
 pub struct StatusReporter {
@@ -32,6 +39,8 @@ pub struct StatusReporter {
     pub last_edit: watch::Receiver<Option<LastEdit>>,
     /// Embeddings of tools for the search, if an endpoint is configured.
     pub embeddings: Option<Arc<ToolEmbeddings>>,
+    /// The bound addresses.
+    pub(crate) listening: ListeningAddresses,
 }
 
 /// Outcome of an edit of the manifest.
@@ -64,22 +73,12 @@ struct GatewayStatus {
     conditions: Vec<StatusCondition>,
     handlers: Vec<HandlerStatusReport>,
     list: ToolListCost,
+    /// The listening addresses, for operators.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    listeners: Option<Vec<ListenerStatus>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_edit: Option<LastEdit>,
     version: &'static str,
-}
-
-/// Overall phase of all registries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-enum OverallPhase {
-    /// Some handlers are still connecting, and none has failed.
-    Pending,
-    /// All handlers are ready.
-    Ready,
-    /// Some handlers are not ready.
-    Degraded,
-    /// No handler is ready.
-    Failed,
 }
 
 #[derive(Debug, Serialize)]
@@ -260,6 +259,7 @@ impl StatusReporter {
                 characters: advertised.json().as_text().chars().count(),
                 estimated_tokens: advertised.tokens(),
             },
+            listeners: caller.access.admin.then(|| ListenerStatus::of(&self.listening)),
             last_edit: self.last_edit.borrow().clone().filter(|_| caller.access.admin),
             version: env!("CARGO_PKG_VERSION"),
         };
@@ -349,23 +349,6 @@ impl StatusReporter {
             });
         }
         (handlers, discovered_tools)
-    }
-}
-
-/// Returns the number of ready handlers and of handlers that are still connecting.
-fn count(statuses: &[HandlerStatus]) -> (usize, usize) {
-    let of = |phase: &BackendPhase| statuses.iter().filter(|standing| standing.phase == *phase).count();
-    (of(&BackendPhase::Ready), of(&BackendPhase::Connecting))
-}
-
-impl OverallPhase {
-    fn of(statuses: &[HandlerStatus]) -> Self {
-        match count(statuses) {
-            (ready, _) if ready == statuses.len() => Self::Ready,
-            (ready, waiting) if ready + waiting == statuses.len() => Self::Pending,
-            (0, 0) => Self::Failed,
-            _ => Self::Degraded,
-        }
     }
 }
 
@@ -460,6 +443,7 @@ impl HandlerStatusReport {
             endpoint,
             phase: match standing.phase {
                 BackendPhase::Connecting if installation.is_some() => "Installing",
+                ref phase if is_pending(phase) => "Pending",
                 BackendPhase::Connecting => "Pending",
                 BackendPhase::Ready => "Ready",
                 BackendPhase::Unavailable { .. } => "Unavailable",

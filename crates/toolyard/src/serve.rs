@@ -8,6 +8,7 @@ use toolyard_manifest::{ListenAddress, Manifest};
 use toolyard_process::ProcessSpawner;
 use toolyard_server::{GatewayOptions, RunningGateway};
 
+use crate::BadInput;
 use crate::gateway::{self, StartReport};
 use crate::log::{self, LogHandle};
 use crate::manifest_sources::ManifestSources;
@@ -22,6 +23,7 @@ Examples:
   toolyard serve --import .mcp.json           the servers of Claude, Cursor, VS Code and others
   toolyard serve -f tools.yaml --listen 127.0.0.1:0    on a free port
   toolyard serve -f tools.yaml --listen unix:/run/toolyard.sock --listen 127.0.0.1:8080
+  toolyard serve -f tools.yaml --grpc 127.0.0.1:50051    for callers with gRPC, too
 
 The gateway applies edits of the files while it runs. An edit affects only what it changes; an invalid edit is
 rejected as a whole. SIGHUP reloads the files and the TLS certificate immediately. `-f -` reads standard input once.
@@ -37,6 +39,11 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "ADDRESS")]
     listen: Vec<ListenAddress>,
 
+    /// Address or Unix socket to serve the tools on as a gRPC service (omnia.tools.v1.ToolService), instead of those in
+    /// the manifest; repeatable
+    #[arg(long, value_name = "ADDRESS")]
+    grpc: Vec<ListenAddress>,
+
     /// Log format (default: that of the manifest)
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub(crate) log_format: Option<log::LogFormatArg>,
@@ -47,12 +54,19 @@ pub(crate) struct ServeArgs {
 }
 
 pub(crate) async fn run(args: ServeArgs, format: OutputFormat, log: &LogHandle) -> anyhow::Result<ExitCode> {
+    if cfg!(not(feature = "full")) && !args.grpc.is_empty() {
+        let problem = "this build has no gRPC service: use the program of a release, or build it with `--features full`";
+        return Err(BadInput(problem.to_owned()).into());
+    }
     let spawner = ProcessSpawner::supervised_by_this_program();
     let without_layers = args.without_layer;
     let options = GatewayOptions { spawner, without_layers, log: log.control(), ..GatewayOptions::default() };
     let listen = move |manifest: &mut Manifest| {
         if !args.listen.is_empty() {
             manifest.process.listen.clone_from(&args.listen);
+        }
+        if !args.grpc.is_empty() {
+            manifest.process.grpc.listen.clone_from(&args.grpc);
         }
     };
     gateway::run(args.sources, listen, options, log, async |running, _, report| {
@@ -71,12 +85,19 @@ async fn print_banner(running: &RunningGateway, report: &StartReport, format: Ou
     }
     if format == OutputFormat::Json {
         let listening: Vec<_> = running.listening().iter().map(ToString::to_string).collect();
-        print(&serde_json::json!({"url": url, "listening": listening}).to_string());
+        let mut addresses = serde_json::json!({"url": url, "listening": listening});
+        if !running.grpc_listening().is_empty() {
+            addresses["grpc"] = running.grpc_listening().iter().map(ToString::to_string).collect();
+        }
+        print(&addresses.to_string());
         return;
     }
     print(&format!("Toolyard {} is serving MCP on {url}", env!("CARGO_PKG_VERSION")));
     for place in running.listening().iter().map(ToString::to_string).filter(|place| !url.contains(place)) {
         print(&format!("  and on {place}"));
+    }
+    for place in running.grpc_listening() {
+        print(&format!("  and gRPC on {place}"));
     }
     if let Some(origin) = &report.origin {
         print(&escape_lines(&format!("  manifest: {origin}")));

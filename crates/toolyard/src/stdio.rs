@@ -48,6 +48,7 @@ pub(crate) async fn run(args: StdioArgs, log: &LogHandle) -> anyhow::Result<Exit
 
 fn disable_listening(manifest: &mut Manifest) {
     manifest.process.listen.clear();
+    manifest.process.grpc.listen.clear();
     manifest.process.tls = None;
 }
 

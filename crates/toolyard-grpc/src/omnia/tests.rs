@@ -111,3 +111,11 @@ fn paths_name_the_methods_of_the_protocol() {
     let expected = [EXECUTE_PATH, LIST_TOOLS_PATH].map(|path| (path.to_owned(), true));
     assert_eq!(methods, expected);
 }
+
+#[test]
+fn descriptor_is_that_of_the_file() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("proto");
+    let mut compiled = protox::compile(["omnia/tools/v1/tools.proto"], [folder]).unwrap();
+    compiled.file.iter_mut().for_each(|file| file.source_code_info = None);
+    assert_eq!(file_descriptor_set(), compiled);
+}

@@ -42,6 +42,13 @@ pub(crate) fn service_name(text: &str) -> Result<String, FormatError> {
     label(text, "the name of a service")
 }
 
+/// The name of a port of a Kubernetes service (RFC 6335, section 5.1).
+pub(crate) fn port_name(text: &str) -> Result<String, FormatError> {
+    let invalid =
+        FormatError::new("the name of a port", "at most 15 lower-case letters, digits and `-`, such as http");
+    if text.len() <= 15 && is_label(text) { Ok(text.to_owned()) } else { Err(invalid) }
+}
+
 /// The name of a tool, by the rule of the contract.
 pub(crate) fn tool_name(text: &str) -> Result<String, FormatError> {
     let invalid = FormatError::new(

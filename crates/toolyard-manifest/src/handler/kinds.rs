@@ -10,10 +10,11 @@ mod grpc;
 mod http;
 mod mcp;
 mod openapi;
+mod selector;
 
 use std::collections::BTreeSet;
 
-pub use self::{cortexone::*, function::*, grpc::*, http::*, mcp::*, openapi::*};
+pub use self::{cortexone::*, function::*, grpc::*, http::*, mcp::*, openapi::*, selector::*};
 use super::{HandlerConfig, RetryPolicy, secrets::SecretCollector};
 use crate::{
     cursor::{KeywordChoice, ValueCursor},
@@ -73,6 +74,9 @@ macro_rules! handler_kinds {
         #[derive(Clone, Debug, PartialEq)]
         pub enum HandlerKind {
             $($(#[$docs])* $kind(Box<$settings>),)*
+            /// The Services of a cluster that labels select, each of which is one tool. It has `selector` in place of a
+            /// `type`.
+            Selector(Box<SelectorHandler>),
             /// The built-in tools of the gateway. `builtins` of the process declares them, not a registry.
             Builtins(Box<BuiltinSettings>),
         }
@@ -94,6 +98,7 @@ macro_rules! handler_kinds {
             pub const fn name(&self) -> &'static str {
                 match self {
                     $(Self::$kind(_) => $word,)*
+                    Self::Selector(_) => HandlerConfig::SELECTOR,
                     Self::Builtins(_) => HandlerConfig::BUILTINS,
                 }
             }
@@ -101,6 +106,7 @@ macro_rules! handler_kinds {
             fn settings(&self) -> &dyn HandlerSettings {
                 match self {
                     $(Self::$kind(settings) => &**settings,)*
+                    Self::Selector(settings) => &**settings,
                     Self::Builtins(settings) => &**settings,
                 }
             }
@@ -155,6 +161,10 @@ impl HandlerKind {
     pub(super) fn read(fields: &mut ObjectFields<'_>, scope: &HandlerScope<'_>) -> Option<Self> {
         let kinds = HANDLER_TYPE.words.iter();
         let fields_of_kinds: BTreeSet<_> = kinds.flat_map(|(_, kind)| kind.fields).copied().collect();
+        let others = fields_of_kinds.iter().copied();
+        if let Some(selector) = SelectorHandler::read_optional(fields, scope, others) {
+            return selector.map(Box::new).map(Self::Selector);
+        }
         let Some(kind) = fields.required("type", |cursor| cursor.choice(&HANDLER_TYPE)) else {
             // Most handlers are MCP servers.
             fields.optional("mcpConfig", mcp::config);
@@ -222,7 +232,7 @@ mod tests {
     fn api_description_lists_all_kinds() {
         let api = parse(include_str!("../../../../schema/openapi.json"));
         let mut kinds: Vec<_> = HANDLER_TYPE.words.iter().map(|(word, _)| *word).collect();
-        kinds.push(HandlerConfig::BUILTINS);
+        kinds.extend([HandlerConfig::SELECTOR, HandlerConfig::BUILTINS]);
         assert_eq!(words(&api["components"]["schemas"]["Handler"]["properties"]["type"]["enum"]), kinds);
     }
 }

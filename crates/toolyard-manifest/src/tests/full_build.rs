@@ -11,6 +11,10 @@ fn settings_of_a_full_build_are_refused() {
     tools.yaml:4:16: spec.store.url: this build has no PostgreSQL
       hint: use the program of a release, or build it with `--features full`
     ");
+    assert_snapshot!(check("grpc: {listen: '127.0.0.1:50051'}"), @"
+    tools.yaml:4:16: spec.grpc.listen: this build has no gRPC service
+      hint: use the program of a release, or build it with `--features full`
+    ");
     assert_snapshot!(check("telemetry: {otlp: {endpoint: 'http://127.0.0.1:4317'}}"), @"
     tools.yaml:4:21: spec.telemetry.otlp: this build has no export of telemetry with OTLP
       hint: use the program of a release, or build it with `--features full`

@@ -30,6 +30,30 @@ fn one_or_several_addresses() {
 }
 
 #[test]
+fn addresses_of_grpc() {
+    let listens = |fields: &str| {
+        let process = valid(&toolyard(fields)).process;
+        process.addresses().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(listens("grpc: {}"), "127.0.0.1:8080");
+    assert_eq!(listens("grpc: {listen: '[::]:50051'}"), "127.0.0.1:8080 [::]:50051");
+    assert_eq!(
+        listens("{listen: unix:a, grpc: {listen: ['127.0.0.1:1', 'unix:b']}}"),
+        "unix:a 127.0.0.1:1 unix:b"
+    );
+    assert_snapshot!(problems(&toolyard("grpc: {listen: ':50051', port: 1}")), @"
+    tools.yaml:4:18: spec.grpc.listen: `:50051` is not an address to listen on
+      expected an IP address and a port, such as 127.0.0.1:8080 or [::]:8080, or a socket such as unix:/run/toolyard.sock
+    tools.yaml:4:28: spec.grpc.port: unknown field
+      expected listen
+    ");
+    assert_snapshot!(problems(&toolyard("grpc: {listen: []}")), @"
+    tools.yaml:4:18: spec.grpc.listen: this list is empty
+      expected at least one item
+    ");
+}
+
+#[test]
 fn tls() {
     let process = valid(&toolyard("tls: {certFile: /a, keyFile: b}")).process;
     let tls = process.tls.unwrap();

@@ -353,7 +353,7 @@ fn lanes() {
     ");
     assert_snapshot!(problems(&handler("lane: client")), @"
     tools.yaml:9:5: spec.handlers[0].lane: unknown field
-      expected one of name, type, mcpConfig, retryPolicy, retries, timeout, prefix, overrides, pin, price, displayName, description, chunk, chunkThreshold, renameArguments
+      expected one of name, selector, type, mcpConfig, retryPolicy, retries, timeout, prefix, overrides, pin, price, displayName, description, chunk, chunkThreshold, renameArguments
     ");
 }
 

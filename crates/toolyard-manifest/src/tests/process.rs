@@ -334,7 +334,7 @@ timeouts:
       expected true or false
       hint: write true or false, without quotes
     tools.yaml:6:3: spec.alowedHosts: unknown field
-      expected one of listen, tls, proxyProtocol, allowUnauthenticated, allowedHosts, allowedOrigins, secretsDir, store, cluster, audit, sandbox, programs, functions, builtins, llm, limits, timeouts, telemetry, logs
+      expected one of listen, grpc, tls, proxyProtocol, allowUnauthenticated, allowedHosts, allowedOrigins, secretsDir, store, cluster, audit, sandbox, programs, functions, builtins, llm, limits, timeouts, telemetry, logs
       hint: did you mean `allowedHosts`?
     tools.yaml:8:5: spec.limits.conections: unknown field
       expected one of workers, requestBodyBytes, responseBytes, bytesInFlight, headerBytes, connections, connectionsPerAddress, sessions, sessionsPerOwner, concurrentCalls, concurrentCallsPerHandler, queuedCalls, queuedNotices, parkedCalls, tasks, replayBytes, listPage, queuedRecords, queuedRecordBytes, toolsPerHandler, jsonDepth, processes, lanesPerHandler, laneListBytes, processMemoryBytes, metricLabels, queuedSpans, storeQueue, storeConnections

@@ -8,6 +8,7 @@ use crate::Manifest;
 /// A `spec` of the process with every declared field.
 const EVERY_SETTING: &str = "
 listen: '[::]:9000'
+grpc: {listen: [127.0.0.1:50051, 'unix:/run/grpc.sock']}
 tls: {certFile: a.crt, keyFile: a.key, clientCAFile: ca.crt}
 proxyProtocol: {from: [10.0.0.0/8]}
 secretsDir: /run/secrets
@@ -117,6 +118,16 @@ fn process_with_every_setting() {
                 [::]:9000,
             ),
         ],
+        grpc: GrpcService {
+            listen: [
+                Tcp(
+                    127.0.0.1:50051,
+                ),
+                Unix(
+                    "/run/grpc.sock",
+                ),
+            ],
+        },
         tls: Some(
             ListenerTls {
                 certificate: "a.crt",
@@ -463,6 +474,9 @@ fn defaults_match_the_documentation() {
                 127.0.0.1:8080,
             ),
         ],
+        grpc: GrpcService {
+            listen: [],
+        },
         tls: None,
         proxy_protocol: [],
         allow_unauthenticated: false,

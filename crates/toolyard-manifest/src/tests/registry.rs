@@ -196,19 +196,19 @@ fn timeouts() {
 
 #[test]
 fn unsupported_fields_of_the_contract_are_refused() {
-    assert_snapshot!(problems(&handler("selector: {}")), @"tools.yaml:9:5: spec.handlers[0].selector: `selector` is not yet supported");
+    assert_snapshot!(problems(&handler("clientConfig: {}")), @"tools.yaml:9:5: spec.handlers[0].clientConfig: `clientConfig` is not yet supported");
 }
 
 #[test]
 fn unknown_fields() {
     assert_snapshot!(problems(&handler("time_out: 3s")), @"
     tools.yaml:9:5: spec.handlers[0].time_out: unknown field
-      expected one of name, type, mcpConfig, retryPolicy, retries, timeout, prefix, overrides, pin, price, displayName, description, chunk, chunkThreshold, renameArguments
+      expected one of name, selector, type, mcpConfig, retryPolicy, retries, timeout, prefix, overrides, pin, price, displayName, description, chunk, chunkThreshold, renameArguments
       hint: did you mean `timeout`?
     ");
     assert_snapshot!(problems(&handler("colour: green")), @"
     tools.yaml:9:5: spec.handlers[0].colour: unknown field
-      expected one of name, type, mcpConfig, retryPolicy, retries, timeout, prefix, overrides, pin, price, displayName, description, chunk, chunkThreshold, renameArguments
+      expected one of name, selector, type, mcpConfig, retryPolicy, retries, timeout, prefix, overrides, pin, price, displayName, description, chunk, chunkThreshold, renameArguments
     ");
     assert_snapshot!(problems(&mcp("transport: stdio\ncomand: x\nworkdir: /app")), @"
     tools.yaml:10:7: spec.handlers[0].mcpConfig.comand: unknown field

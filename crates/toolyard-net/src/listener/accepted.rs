@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use super::{TlsSettings, proxy};
+use super::{proxy, tls};
 
 /// The origin of a request, in the extensions of every request.
 ///
@@ -44,7 +45,7 @@ pub(super) enum AcceptedConnection {
         peer: SocketAddr,
         /// `true` if the peer has to send a PROXY protocol header.
         is_proxy: bool,
-        tls: Option<TlsSettings>,
+        tls: Option<TlsAcceptor>,
     },
     Unix(StdUnixStream),
 }
@@ -119,7 +120,7 @@ async fn establish(
     mut stream: TcpStream,
     peer: SocketAddr,
     is_proxy: bool,
-    tls: Option<TlsSettings>,
+    tls: Option<TlsAcceptor>,
     count: impl FnOnce(SocketAddr) -> io::Result<()>,
 ) -> io::Result<(ClientStream, ClientAddress)> {
     let client = match is_proxy {
@@ -128,7 +129,7 @@ async fn establish(
     };
     let stream = match tls {
         None => ClientStream::Tcp(stream),
-        Some(tls) => ClientStream::Tls(Box::new(tls.handshake(stream).await?)),
+        Some(acceptor) => ClientStream::Tls(Box::new(tls::handshake(acceptor, stream).await?)),
     };
     Ok((stream, ClientAddress::Tcp(client)))
 }

@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes};
@@ -26,8 +26,8 @@ pub(super) enum ConnectionSignal {
 pub(super) struct OpenConnection {
     /// Number of starts and ends of requests; if it is unchanged, the connection was silent.
     changes: AtomicU64,
-    /// `true` while a request is open.
-    has_request: AtomicBool,
+    /// Number of open requests.
+    open_requests: AtomicU32,
     /// `true` while the client does not read the response.
     is_blocked: AtomicBool,
     is_authenticated: AtomicBool,
@@ -39,7 +39,7 @@ pub(super) struct OpenConnection {
 impl OpenConnection {
     /// `true` if closing the connection would lose a response.
     pub(super) fn is_busy(&self) -> bool {
-        self.has_request.load(Ordering::Acquire) || self.is_blocked.load(Ordering::Relaxed)
+        self.open_requests.load(Ordering::Acquire) > 0 || self.is_blocked.load(Ordering::Relaxed)
     }
 
     pub(super) fn is_authenticated(&self) -> bool {
@@ -89,7 +89,7 @@ pub(super) struct OpenRequest(Arc<OpenConnection>);
 impl OpenRequest {
     pub(super) fn begin(connection: &Arc<OpenConnection>) -> Self {
         connection.changes.fetch_add(1, Ordering::Relaxed);
-        connection.has_request.store(true, Ordering::Release);
+        connection.open_requests.fetch_add(1, Ordering::Release);
         Self(connection.clone())
     }
 }
@@ -97,7 +97,7 @@ impl OpenRequest {
 impl Drop for OpenRequest {
     fn drop(&mut self) {
         self.0.changes.fetch_add(1, Ordering::Relaxed);
-        self.0.has_request.store(false, Ordering::Release);
+        self.0.open_requests.fetch_sub(1, Ordering::Release);
     }
 }
 

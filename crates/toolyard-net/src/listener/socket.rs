@@ -15,6 +15,7 @@ use tokio::sync::watch;
 
 use super::TlsSettings;
 use super::accepted::AcceptedConnection;
+use super::tls::OfferedVersion;
 
 /// Maximum number of connections that the system queues until they are accepted.
 const BACKLOG: u32 = 1024;
@@ -25,6 +26,7 @@ pub struct SocketListener {
     socket: ListeningSocket,
     /// TLS settings; the current ones apply to a new connection.
     tls: Option<watch::Receiver<TlsSettings>>,
+    version: OfferedVersion,
     proxies: Arc<[IpNet]>,
 }
 
@@ -37,7 +39,7 @@ enum ListeningSocket {
 impl From<TcpListener> for SocketListener {
     /// Without TLS and trusted proxies.
     fn from(listener: TcpListener) -> Self {
-        Self { socket: ListeningSocket::Tcp(listener), tls: None, proxies: Arc::default() }
+        Self::plain(ListeningSocket::Tcp(listener))
     }
 }
 
@@ -59,8 +61,17 @@ impl SocketListener {
         let file = SocketFile::of(path)?;
         // Before any client can connect.
         fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
-        let socket = ListeningSocket::Unix(socket.listen(BACKLOG)?, file);
-        Ok(Self { socket, tls: None, proxies: Arc::default() })
+        Ok(Self::plain(ListeningSocket::Unix(socket.listen(BACKLOG)?, file)))
+    }
+
+    fn plain(socket: ListeningSocket) -> Self {
+        Self { socket, tls: None, version: OfferedVersion::default(), proxies: Arc::default() }
+    }
+
+    /// Offers this version of HTTP to clients with TLS.
+    #[cfg(feature = "http2")]
+    pub(super) fn offering(self, version: OfferedVersion) -> Self {
+        Self { version, ..self }
     }
 
     /// Adds TLS to a TCP listener. New settings apply to later connections.
@@ -93,7 +104,7 @@ impl SocketListener {
                 let (stream, peer) = ready!(listener.poll_accept(context))?;
                 // Otherwise a response in two writes waits for an acknowledgement: 40 ms.
                 stream.set_nodelay(true)?;
-                let tls = self.tls.as_ref().map(|tls| tls.borrow().clone());
+                let tls = self.tls.as_ref().map(|tls| tls.borrow().acceptor(self.version));
                 let is_proxy = is_in_networks(&self.proxies, peer.ip());
                 Ok(AcceptedConnection::Tcp { stream: stream.into_std()?, peer, is_proxy, tls })
             }

@@ -17,11 +17,23 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// The certificate of a listener, and the verification of its clients: TLS 1.2 or later, with HTTP/1.1.
+/// The certificate of a listener, and the verification of its clients: TLS 1.2 or later.
 ///
 /// `Debug` shows nothing, as the private key is included.
 #[derive(Clone)]
-pub struct TlsSettings(TlsAcceptor);
+pub struct TlsSettings {
+    http1: TlsAcceptor,
+    http2: TlsAcceptor,
+}
+
+/// The version of HTTP that a listener offers in TLS handshakes (ALPN, RFC 7301).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum OfferedVersion {
+    #[default]
+    Http1,
+    #[cfg_attr(not(feature = "http2"), expect(dead_code, reason = "no listener speaks HTTP/2"))]
+    Http2,
+}
 
 /// The PEM files of the settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,21 +107,34 @@ impl TlsSettings {
         let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
         let config = config.map_err(pair)?.with_client_cert_verifier(clients);
         let mut config = config.with_single_cert(chain, key).map_err(pair)?;
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        let http2 = Arc::new(config.clone()).into();
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(Self(Arc::new(config).into()))
+        Ok(Self { http1: Arc::new(config).into(), http2 })
     }
 
-    /// Performs the server handshake. A client that sends plain HTTP gets an error response.
-    pub(super) async fn handshake(self, mut stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
-        let mut first = [0];
-        stream.peek(&mut first).await?;
-        // A method begins with a letter, a handshake does not.
-        if first[0].is_ascii_alphabetic() {
-            refuse_plain(&mut stream).await?;
-            return Err(io::Error::other("the client does not speak TLS"));
+    /// Returns the acceptor of connections that speak this version of HTTP.
+    pub(super) fn acceptor(&self, version: OfferedVersion) -> TlsAcceptor {
+        match version {
+            OfferedVersion::Http1 => self.http1.clone(),
+            OfferedVersion::Http2 => self.http2.clone(),
         }
-        self.0.accept(stream).await
     }
+}
+
+/// Performs the server handshake. A client that sends plain HTTP gets an error response.
+pub(super) async fn handshake(
+    acceptor: TlsAcceptor,
+    mut stream: TcpStream,
+) -> io::Result<TlsStream<TcpStream>> {
+    let mut first = [0];
+    stream.peek(&mut first).await?;
+    // A method begins with a letter, a handshake does not.
+    if first[0].is_ascii_alphabetic() {
+        refuse_plain(&mut stream).await?;
+        return Err(io::Error::other("the client does not speak TLS"));
+    }
+    acceptor.accept(stream).await
 }
 
 impl fmt::Debug for TlsSettings {

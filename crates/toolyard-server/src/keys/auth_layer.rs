@@ -200,6 +200,17 @@ pub struct AuthLayer {
     guard: Arc<BrowserGuard>,
     /// Permits to read messages of unauthenticated clients in order to refuse them by id.
     unknown_readers: Arc<Semaphore>,
+    /// Answers refused requests of another protocol than those on HTTP/1.1.
+    respond: Option<fn(KeyRefusal) -> Response>,
+}
+
+/// The reason why a request is not admitted.
+#[derive(Debug)]
+pub enum KeyRefusal {
+    /// The request has no valid key; the reason and the remedy.
+    Unauthenticated(&'static str),
+    /// The keys cannot be read.
+    Unavailable(ToolError),
 }
 
 /// Limits of an unauthenticated client's message, which is read for its request id only.
@@ -212,7 +223,14 @@ impl AuthLayer {
     /// Creates a layer that admits these keys.
     #[must_use]
     pub fn new(keys: Arc<KeyCache>, guard: BrowserGuard) -> Self {
-        Self { keys, guard: Arc::new(guard), unknown_readers: Arc::new(Semaphore::new(MAX_UNKNOWN_READERS)) }
+        let unknown_readers = Arc::new(Semaphore::new(MAX_UNKNOWN_READERS));
+        Self { keys, guard: Arc::new(guard), unknown_readers, respond: None }
+    }
+
+    /// Sets the answer to refused requests, for another protocol.
+    #[must_use]
+    pub fn answering(self, respond: fn(KeyRefusal) -> Response) -> Self {
+        Self { respond: Some(respond), ..self }
     }
 }
 
@@ -358,23 +376,34 @@ impl AuthLayer {
     }
 
     async fn refuse(&self, verdict: &KeyVerdict, request: Request<Body>) -> Response {
-        let is_allowed_origin = self.guard.check(&request).is_ok();
-        let (parts, body) = request.into_parts();
-        let mut response = match verdict {
+        let reason = match verdict {
             KeyVerdict::Unavailable(kind) => {
                 let reason = format!("the store with the keys is unavailable: {kind}");
-                let error = ToolError::new(ErrorCode::Unavailable, reason);
+                KeyRefusal::Unavailable(ToolError::new(ErrorCode::Unavailable, reason))
+            }
+            verdict => {
+                let has_key = request.headers().contains_key(header::AUTHORIZATION);
+                KeyRefusal::Unauthenticated(refusal(verdict, has_key))
+            }
+        };
+        match self.respond {
+            Some(respond) => respond(reason),
+            None => self.refuse_http(reason, request).await,
+        }
+    }
+
+    async fn refuse_http(&self, reason: KeyRefusal, request: Request<Body>) -> Response {
+        let is_allowed_origin = self.guard.check(&request).is_ok();
+        let (parts, body) = request.into_parts();
+        let mut response = match reason {
+            KeyRefusal::Unavailable(error) => {
                 // A page of another origin must not make the gateway read a body.
                 match is_allowed_origin && parts.uri.path() == PATH {
                     true => self.refuse_message(&parts, body, &error).await,
                     false => ProblemDetails::from(error).into(),
                 }
             }
-            verdict => ProblemDetails::unauthenticated(refusal(
-                verdict,
-                parts.headers.contains_key(header::AUTHORIZATION),
-            ))
-            .into(),
+            KeyRefusal::Unauthenticated(reason) => ProblemDetails::unauthenticated(reason).into(),
         };
         if is_allowed_origin {
             guard::allow_read(&parts.headers, &mut response, "www-authenticate, retry-after");

@@ -44,7 +44,7 @@ impl Subsystem for KeyService {
 }
 
 fn key_policy(process: &ProcessSettings) -> KeyPolicy {
-    match process.listen.iter().any(ListenAddress::is_exposed) {
+    match process.addresses().any(ListenAddress::is_exposed) {
         _ if process.allow_unauthenticated => KeyPolicy::Never,
         true => KeyPolicy::Always,
         false => KeyPolicy::OnceCreated,
@@ -57,7 +57,7 @@ async fn load(
     marker: Option<&KeyMarker>,
 ) -> Result<Arc<KeyCache>, StartError> {
     // A gateway without listeners does not authenticate by keys.
-    let marker = marker.filter(|_| !process.listen.is_empty());
+    let marker = marker.filter(|_| process.addresses().next().is_some());
     let (policy, marker_file) = (key_policy(process), marker.and_then(KeyMarker::existing));
     let policy = match marker_file {
         Some(_) if policy == KeyPolicy::OnceCreated => KeyPolicy::Always,
@@ -68,7 +68,7 @@ async fn load(
         Some(marker) => cache.with_marker(marker.clone()),
         None => cache,
     });
-    if !process.listen.is_empty() {
+    if process.addresses().next().is_some() {
         // First, so that a key that is created meanwhile waits for this gateway.
         cache.announce().await;
     }
@@ -86,7 +86,7 @@ async fn load(
     if let Some(path) = marker_file.filter(|_| !process.allow_unauthenticated && !has_keys) {
         return Err(StartError::KeysLost(path.to_owned()));
     }
-    let exposed = process.listen.iter().find(|address| address.is_exposed());
+    let exposed = process.addresses().find(|address| address.is_exposed());
     match exposed.filter(|_| !process.allow_unauthenticated && !has_keys) {
         None => Ok(cache),
         Some(address) => Err(StartError::Unauthenticated(address.clone())),

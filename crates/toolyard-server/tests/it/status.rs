@@ -28,6 +28,7 @@ fn anonymize(value: &mut Value) {
                 match (&**name, member) {
                     ("since" | "time", Value::String(time)) => *time = "(a time)".to_owned(),
                     ("endpoint", Value::String(url)) => *url = "(a URL)".to_owned(),
+                    ("address", Value::String(address)) => *address = "(an address)".to_owned(),
                     (_, member) => anonymize(member),
                 }
             }
@@ -152,6 +153,12 @@ async fn healthy_gateway_is_ready() {
         "characters": 59,
         "estimatedTokens": 14
       },
+      "listeners": [
+        {
+          "protocol": "http",
+          "address": "(an address)"
+        }
+      ],
       "version": "0.1.0"
     }
     "#);

@@ -30,6 +30,11 @@ const SHOWN_ELSEWHERE: &[(&str, &str, &str)] = &[
         "crates/toolyard-server/tests/it/causes.rs",
         r#"cannot enter the working directory "/no/such/folder": there is no such folder"#,
     ),
+    (
+        "is for gateways that the operator runs in a cluster",
+        "crates/toolyard-server/tests/it/selectors.rs",
+        "is for gateways that the operator runs in a cluster",
+    ),
     ("DNS: no such host", "crates/toolyard-net/src/failure.rs", r#"Some("DNS: no such host")"#),
     ("DNS: temporary failure", "crates/toolyard-net/src/failure.rs", r#"Some("DNS: temporary failure")"#),
     ("host unreachable", "crates/toolyard-net/src/failure.rs", r#"Some("host unreachable")"#),

@@ -94,6 +94,13 @@ pub struct GrpcRetry {
     pub retryable_status_codes: Vec<&'static str>,
 }
 
+impl GrpcHandler {
+    /// Creates the handler of a tool that a server without encryption runs.
+    pub(super) fn plain(tool: ToolDefinition, endpoint: Authority) -> Self {
+        Self { tool, endpoint, tls: None, auth: None, retry: RetryPolicy::attempts(1).into() }
+    }
+}
+
 impl HandlerSettings for GrpcHandler {
     fn endpoint(&self) -> String {
         self.endpoint.to_string()

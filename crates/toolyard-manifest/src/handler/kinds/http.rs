@@ -148,6 +148,31 @@ impl ReadHandler for HttpHandler {
     }
 }
 
+impl HttpHandler {
+    /// Creates the handler of a tool whose calls are posted to this URL.
+    pub(super) fn posting(tool: ToolDefinition, url: EndpointUrl) -> Self {
+        let config = HttpConfig::empty();
+        Self {
+            tool,
+            url: HttpUrl::Fixed(url),
+            method: config.method,
+            headers: config.headers,
+            content_type: config.content_type,
+            auth: None,
+            query_params: None,
+            header_params: Vec::new(),
+            static_query: Vec::new(),
+            static_body: None,
+            body_mapping: None,
+            response_mapping: None,
+            redact: Vec::new(),
+            retry: RetryPolicy::attempts(1).into(),
+            probe: None,
+            outbound: OutboundSettings::default(),
+        }
+    }
+}
+
 // === impl HttpUrl ===
 
 impl HttpUrl {

@@ -19,6 +19,7 @@ pub(crate) fn routes(context: &GatewayContext, deps: &FrontendDeps<'_>) -> Route
         processes: context.processes.clone(),
         last_edit,
         embeddings: context.embeddings.clone(),
+        listening: deps.listening.clone(),
     };
     let state = RestState {
         gateway: deps.gateway.clone(),

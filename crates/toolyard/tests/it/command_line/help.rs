@@ -115,6 +115,9 @@ fn of_serve() {
           --listen <ADDRESS>
               Address (127.0.0.1:8080) or Unix socket (unix:/run/toolyard.sock) to listen on, instead of those in the manifest; repeatable
 
+          --grpc <ADDRESS>
+              Address or Unix socket to serve the tools on as a gRPC service (omnia.tools.v1.ToolService), instead of those in the manifest; repeatable
+
           --log-format <FORMAT>
               Log format (default: that of the manifest)
 
@@ -140,6 +143,7 @@ fn of_serve() {
       toolyard serve --import .mcp.json           the servers of Claude, Cursor, VS Code and others
       toolyard serve -f tools.yaml --listen 127.0.0.1:0    on a free port
       toolyard serve -f tools.yaml --listen unix:/run/toolyard.sock --listen 127.0.0.1:8080
+      toolyard serve -f tools.yaml --grpc 127.0.0.1:50051    for callers with gRPC, too
 
     The gateway applies edits of the files while it runs. An edit affects only what it changes; an invalid edit is
     rejected as a whole. SIGHUP reloads the files and the TLS certificate immediately. `-f -` reads standard input once.

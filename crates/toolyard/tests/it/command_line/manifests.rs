@@ -98,7 +98,7 @@ fn check_of_invalid_manifest() {
       expected one of mcp, http, grpc, openapi, function, cortexone
       hint: did you mean `mcp`?
     a/broken.yaml:7:31: spec.handlers[1].retry: unknown field
-      expected one of name, type, mcpConfig, auth, retryPolicy, retries, timeout, prefix, overrides, pin, price, displayName, description, chunk, chunkThreshold, renameArguments
+      expected one of name, selector, type, mcpConfig, auth, retryPolicy, retries, timeout, prefix, overrides, pin, price, displayName, description, chunk, chunkThreshold, renameArguments
     a/broken.yaml:7:80: spec.handlers[1].mcpConfig.command: the environment variable `MISSING` is not set
       hint: `${NAME}` stands for an environment variable, and `$${` for the characters `${`
     absent.yaml: this cannot be read: No such file or directory (os error 2)

@@ -76,7 +76,7 @@ spec:
         command: mcp-server-time
     - name: search
       type: mcp
-      selector: {}
+      clientConfig: {}
       mcpConfig:
         transport: streamable-http
         endpoint: ${SEARCH_URL}
@@ -96,7 +96,7 @@ spec:
     tools.yaml:11:20: spec.handlers[0].mcpConfig.transport: `stdoi` is not a known transport
       expected one of stdio, sse, streamable-http
       hint: did you mean `stdio`?
-    tools.yaml:15:7: spec.handlers[1].selector: `selector` is not yet supported
+    tools.yaml:15:7: spec.handlers[1].clientConfig: `clientConfig` is not yet supported
     tools.yaml:18:19: spec.handlers[1].mcpConfig.endpoint: the environment variable `SEARCH_URL` is not set
       hint: `${NAME}` stands for an environment variable, and `$${` for the characters `${`
     --- exit status 2
