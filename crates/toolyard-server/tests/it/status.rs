@@ -75,6 +75,7 @@ fn answers(request: &ReceivedRequest) -> ScriptedReply {
 const OTHER_TOOL: &str = r#"{"name":"u"}"#;
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "the snapshot has a line for each member")]
 async fn healthy_gateway_is_ready() {
     let one = TestUpstream::start(ScriptedUpstream::new(UpstreamEra::Legacy, &[TOOL], answers));
     let other = TestUpstream::start(ScriptedUpstream::new(UpstreamEra::Modern, &[OTHER_TOOL], answers));
