@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use futures_util::future::BoxFuture;
 use tokio::net::TcpListener;
 use tokio::sync::watch;

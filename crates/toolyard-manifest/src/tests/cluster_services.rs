@@ -6,7 +6,7 @@ use insta::assert_snapshot;
 use serde_json::json;
 
 use super::{handler, registry, valid};
-use crate::{ClusterService, HandlerKind, SelectedServices, ServicePort};
+use crate::{ClusterService, GrpcToolSettings, HandlerKind, SelectedServices, ServicePort};
 
 /// A Service in the namespace `tools`: its name, labels, annotations and ports, as in `weather team=a path=/v1 http:80`.
 fn service(text: &str) -> ClusterService {
@@ -37,10 +37,12 @@ fn select(selector: &str, services: &[&str]) -> String {
     let SelectedServices { handlers, notes } = handler.select_services(&services).unwrap();
     let mut shown = String::new();
     for handler in handlers {
-        let (HandlerKind::Http(_) | HandlerKind::Grpc(_)) = &handler.kind else { panic!("another kind") };
         let tool = match &handler.kind {
             HandlerKind::Http(http) => &http.tool,
-            HandlerKind::Grpc(grpc) => &grpc.tool,
+            HandlerKind::Grpc(grpc) => match &grpc.tools {
+                GrpcToolSettings::Defined(tool) => tool,
+                GrpcToolSettings::Discovered(_) => panic!("no tool"),
+            },
             _ => panic!("another kind"),
         };
         assert_eq!(tool.input_schema, json!({"type": "object"}));

@@ -97,7 +97,16 @@ pub struct GrpcRetry {
 impl GrpcHandler {
     /// Creates the handler of a tool that a server without encryption runs.
     pub(super) fn plain(tool: ToolDefinition, endpoint: Authority) -> Self {
-        Self { tool, endpoint, tls: None, auth: None, retry: RetryPolicy::attempts(1).into() }
+        Self {
+            tools: GrpcToolSettings::Defined(Box::new(tool)),
+            endpoint,
+            tls: None,
+            auth: None,
+            metadata: Vec::new(),
+            keep_alive: None,
+            probe: None,
+            retry: RetryPolicy::attempts(1).into(),
+        }
     }
 }
 

@@ -1,3 +1,4 @@
+use axum::Router;
 use axum::routing::get;
 use bytes::BufMut;
 use h2::client::SendRequest;
@@ -26,8 +27,13 @@ fn connect(health_only: bool) -> (DuplexStream, Arc<OpenConnection>, JoinHandle<
         .route("/slow", get(async || sleep(LIMITS.head_time * 20).await))
         .route("/watch", get(async || std::future::pending::<()>().await));
     let version = SpokenVersion::Http2 { unguarded: &["/watch"] };
-    let service =
-        ConnectionService { router, limits: LIMITS, version, is_draining: Arc::default(), health_only };
+    let service = ConnectionService {
+        service: Arc::new(router),
+        limits: LIMITS,
+        version,
+        is_draining: Arc::default(),
+        health_only,
+    };
     let (ours, theirs) = duplex(1 << 20);
     let connection = Arc::<OpenConnection>::default();
     let client = ClientAddress::Unix(None);
