@@ -2,7 +2,7 @@
 //!
 //! The first is for everyone: it needs under 20 minutes on a machine that has nothing but a Rust toolchain. The second
 //! has the suites whose peer is compiled from source (the API server of Kubernetes) or that run for minutes by
-//! design (fuzzing, the arena, roots of Debian for the files of a release). `.ci/run` calls both.
+//! design (fuzzing, the arena, roots of Debian for the files of a release, counting instructions). `.ci/run` calls both.
 
 use std::ffi::OsStr;
 use std::process::Command;
@@ -32,14 +32,15 @@ const SLOWEST: usize = 20;
 /// Arguments of `cargo xtask test`.
 #[derive(clap::Args)]
 pub(crate) struct XtaskTestArgs {
-    /// Run only the suites that the plain command leaves out: Kubernetes, roots of Debian, fuzzing and the arena
+    /// Run only the suites that the plain command leaves out: Kubernetes, roots of Debian, fuzzing, the arena, and the
+    /// instructions of a call
     #[arg(long)]
     rest: bool,
 }
 
 /// Runs the stages, and prints their times even if one of them fails.
 pub(crate) fn run(args: &XtaskTestArgs) -> anyhow::Result<()> {
-    let mut stages = if args.rest { StageTimes::new(7) } else { StageTimes::new(12) };
+    let mut stages = if args.rest { StageTimes::new(8) } else { StageTimes::new(12) };
     let outcome = if args.rest { run_rest(&mut stages) } else { run_main(&mut stages) };
     println!("\n{stages}");
     outcome
@@ -73,7 +74,16 @@ fn run_rest(stages: &mut StageTimes) -> anyhow::Result<()> {
     stages.run("tests with Kubernetes", || nextest(&peers, CLUSTER_TESTS))?;
     stages.run("release files", || nextest(&peers, DEBIAN_TESTS))?;
     stages.run("fuzzing", fuzz::check)?;
-    stages.run("arena", arena)
+    stages.run("arena", arena)?;
+    stages.run("instructions", instructions)
+}
+
+/// Compares the instructions and allocations of a call with the recorded ones, with the programs of the latest build.
+fn instructions() -> anyhow::Result<()> {
+    let (gateway, sdk) = (sibling_program("toolyard")?, sibling_program("examples/bench_echo")?);
+    let words = ["--only", "instructions", "--check", "--gateway"].map(OsStr::new);
+    let programs = [gateway.as_os_str(), OsStr::new("--sdk-echo"), sdk.as_os_str()];
+    XtaskTool::Bench.check(&[&words[..], &programs].concat())
 }
 
 /// Runs all scenarios of the arena for a short time, with the gateway of the latest build.

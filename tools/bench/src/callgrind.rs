@@ -3,6 +3,8 @@
 //! Functions of the C library have names in every program, so that calls of its allocator are counted in a program
 //! without symbols, too.
 
+#![expect(clippy::disallowed_methods, reason = "the bench asks valgrind and the compiler")]
+
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -20,10 +22,13 @@ const VALGRIND: SystemPackage = ("command -v valgrind && command -v vgdb", &["va
 /// Time in which a program under valgrind ends: it is slower by a factor of about fifty, and writes its counts last.
 const END_LIMIT: Duration = Duration::from_secs(60);
 
-/// Counts of a program between two points in time.
+/// Counts of a program between two points in time, by thread.
+pub(super) struct ThreadCounts(Vec<ProgramCounts>);
+
+/// Counts of a thread, or of all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct ProgramCounts {
-    /// Instructions of all threads, in user space.
+    /// Instructions in user space.
     pub instructions: u64,
     /// Calls that return new memory.
     pub allocations: u64,
@@ -55,24 +60,55 @@ impl CallgrindFiles {
     }
 
     /// The words in front of the command of a program.
-    pub(super) fn runner(&self) -> [String; 4] {
-        let file = format!("--callgrind-out-file={}", self.path.display());
-        ["valgrind".to_owned(), "--quiet".to_owned(), "--tool=callgrind".to_owned(), file]
+    pub(super) fn runner(&self) -> Vec<String> {
+        let mut words = valgrind("callgrind", &format!("--callgrind-out-file={}", self.path.display()));
+        words.push("--separate-threads=yes".to_owned());
+        words
     }
 
     /// Returns the counts since the call before, or since the start.
-    pub(super) fn take(&mut self, program: &LaunchedProcess) -> anyhow::Result<ProgramCounts> {
+    pub(super) fn take(&mut self, program: &LaunchedProcess) -> anyhow::Result<ThreadCounts> {
         self.written += 1;
-        // valgrind attaches this number to each file but the one that it writes at its end.
-        let mut name = self.path.clone().into_os_string();
-        name.push(format!(".{}", self.written));
-        let file = PathBuf::from(name);
         let mut vgdb = Command::new("vgdb");
         vgdb.arg(format!("--pid={}", program.pid())).args(["--wait=30", "dump"]);
         let output = vgdb.stdin(std::process::Stdio::null()).output().context("start vgdb")?;
         let said = || String::from_utf8_lossy(&output.stderr).trim().to_owned();
         ensure!(output.status.success(), "vgdb cannot ask for the counts: {}", said());
-        ProgramCounts::read(&file).with_context(said)
+        let threads =
+            self.latest()?.iter().map(|file| ProgramCounts::read(file)).collect::<anyhow::Result<_>>();
+        threads.map(ThreadCounts).with_context(said)
+    }
+
+    /// The files that were written last. valgrind adds the number of the request and that of the thread to the name.
+    fn latest(&self) -> anyhow::Result<Vec<PathBuf>> {
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        let prefix = format!("{name}.{}-", self.written);
+        let folder = std::fs::read_dir(self.path.parent().context("no folder of the counts")?)?;
+        let files = folder.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>()?;
+        let is_latest =
+            |file: &PathBuf| file.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&prefix));
+        let files: Vec<_> = files.into_iter().filter(is_latest).collect();
+        ensure!(!files.is_empty(), "valgrind has written no counts");
+        Ok(files)
+    }
+}
+
+impl ThreadCounts {
+    /// The counts of all threads.
+    pub(super) fn total(&self) -> ProgramCounts {
+        let sum = |count: fn(&ProgramCounts) -> u64| self.0.iter().map(count).sum();
+        ProgramCounts {
+            instructions: sum(|counts| counts.instructions),
+            allocations: sum(|counts| counts.allocations),
+            reallocations: sum(|counts| counts.reallocations),
+            frees: sum(|counts| counts.frees),
+        }
+    }
+
+    /// The counts of the thread that has most to do: the one that serves the calls. Timers and the writers of records
+    /// and spans have others.
+    pub(super) fn busiest(&self) -> ProgramCounts {
+        self.0.iter().copied().max_by_key(|counts| counts.instructions).unwrap_or_default()
     }
 }
 
@@ -172,9 +208,8 @@ impl DhatFile {
     }
 
     /// The words in front of the command of a program.
-    pub(super) fn runner(&self) -> [String; 4] {
-        let file = format!("--dhat-out-file={}", self.0.display());
-        ["valgrind".to_owned(), "--quiet".to_owned(), "--tool=dhat".to_owned(), file]
+    pub(super) fn runner(&self) -> Vec<String> {
+        valgrind("dhat", &format!("--dhat-out-file={}", self.0.display()))
     }
 
     /// Reads the total of a program that has ended.
@@ -188,6 +223,12 @@ impl DhatFile {
 fn sum_of_points(counts: &serde_json::Value) -> anyhow::Result<u64> {
     let points = counts["pps"].as_array().context("no places that allocate")?;
     Ok(points.iter().filter_map(|point| point["tb"].as_u64()).sum())
+}
+
+/// valgrind runs one thread at a time. Without a fair order, a busy thread can keep all others from running for seconds.
+fn valgrind(tool: &str, file: &str) -> Vec<String> {
+    let tool = format!("--tool={tool}");
+    ["valgrind", "--quiet", "--fair-sched=try", &tool, file].map(str::to_owned).into()
 }
 
 /// Returns the time in which a program starts: under valgrind it is slower by a factor of about fifty.
@@ -227,6 +268,15 @@ mod tests {
                     cfn=(6) realloc'2\ncalls=1 0\n0 1\ntotals: 4711\n";
         let expected = ProgramCounts { instructions: 4711, allocations: 7, reallocations: 1, frees: 2 };
         assert_eq!(ProgramCounts::parse(file).unwrap(), expected);
+    }
+
+    #[test]
+    fn threads_are_summed_and_the_busiest_is_found() {
+        let thread =
+            |instructions| ProgramCounts { instructions, allocations: 1, ..ProgramCounts::default() };
+        let threads = ThreadCounts(vec![thread(5), thread(40), thread(7)]);
+        assert_eq!((threads.total().instructions, threads.total().allocations), (52, 3));
+        assert_eq!(threads.busiest(), thread(40));
     }
 
     #[test]

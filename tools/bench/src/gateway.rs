@@ -30,7 +30,7 @@ pub(super) struct GatewaySetup {
 }
 
 /// The kind of an upstream.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum UpstreamKind {
     /// An MCP server over streamable HTTP.
     Mcp,
@@ -94,6 +94,7 @@ impl TargetFactory {
         if setup.key {
             target.key = Some(rest::create_key(address, None, &rest::FIRST_SCOPES).await?.into());
         }
+        target.counts_children = setup.upstream != UpstreamKind::Stdio;
         target.defers_work = setup.audit || setup.traces.is_some();
         Ok(target)
     }

@@ -7,6 +7,7 @@ use super::functions::{CallMode, FunctionLanguage, FunctionRow};
 use super::growth::GrowthKind;
 use super::instructions::{CountedServer, InstructionRow};
 use super::messages::{LargePart, MessageRow, SIZES};
+use super::openapi::{self, OpenApiRow};
 use super::report::{BenchReport, CallRow, CostRatios, LibraryRow, SessionRow};
 use super::targets::{McpLibrary, TargetKind};
 
@@ -75,6 +76,7 @@ pub(super) fn evaluate(report: &BenchReport) -> Vec<BenchGoal> {
     for era in [McpEra::Legacy, McpEra::Modern] {
         goals.extend(count_goals(report, era));
     }
+    goals.extend(upstream_goals(report));
     goals.extend(size_goals(report));
     goals.extend(sdk_goals(report));
     goals.extend(
@@ -126,8 +128,29 @@ fn count_goals(report: &BenchReport, era: McpEra) -> Vec<BenchGoal> {
         count(CountedServer::Unaudited, 90.0),
         ratio(CountedServer::OpenApi, 1.0),
         ratio(CountedServer::Sdk, 1.0),
-        ratio(CountedServer::Stdio, 1.3),
     ]
+}
+
+/// Other upstreams than an MCP server over HTTP.
+fn upstream_goals(report: &BenchReport) -> Vec<BenchGoal> {
+    let loads = [16, 64].into_iter();
+    loads
+        .flat_map(|in_flight| {
+            let cpu = |way: &str| {
+                let is_match = |row: &&OpenApiRow| row.way == way && row.in_flight == in_flight;
+                report.openapi.iter().find(is_match).map(|row| row.cost.cpu_us)
+            };
+            let mcp = cpu(openapi::MCP);
+            [(openapi::OPERATION, 1.0), (openapi::STDIO, 1.3)].map(|(way, limit)| {
+                let ratio = cpu(way).zip(mcp).map(|(own, mcp)| own / mcp);
+                BenchGoal::at_most(
+                    limit,
+                    format!("cpu:{}, {way}, {in_flight} in flight", openapi::MCP),
+                    ratio,
+                )
+            })
+        })
+        .collect()
 }
 
 /// Memory, start, growth and large messages.

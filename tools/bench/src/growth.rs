@@ -186,7 +186,7 @@ async fn count_at(
     let mut files = CallgrindFiles::new(path)?;
     let grown = GrownGateway::start(kind, count, &files.runner(), workshop).await?;
     let counts = count_calls(&grown.target, &mut files, McpEra::Legacy, plan.counted_calls).await?;
-    Ok(counts.instructions as f64 / plan.counted_calls as f64)
+    Ok(counts.busiest().instructions as f64 / plan.counted_calls as f64)
 }
 
 /// Lists the tools for each of many scopes, one after the other, twice.

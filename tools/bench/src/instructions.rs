@@ -6,7 +6,7 @@ use serde::Serialize;
 use xtask_client::McpEra;
 
 use super::BenchPlan;
-use super::callgrind::{self, CallgrindFiles, DhatFile, ProgramCounts, await_idle};
+use super::callgrind::{self, CallgrindFiles, DhatFile, ThreadCounts, await_idle};
 use super::gateway::{GatewaySetup, UpstreamKind};
 use super::load::first_list;
 use super::report::{BenchReport, show};
@@ -26,8 +26,6 @@ pub(super) enum CountedServer {
     Unaudited,
     /// The gateway with an API key, an audit trail and all traces.
     Operated,
-    /// An upstream over stdio, without an audit trail.
-    Stdio,
     /// An operation of an OpenAPI document, without an audit trail.
     OpenApi,
     /// A server on the SDK, without a gateway.
@@ -39,8 +37,11 @@ pub(super) enum CountedServer {
 pub(super) struct InstructionRow {
     pub server: CountedServer,
     pub era: McpEra,
-    /// In user space.
+    /// In user space, of all threads.
     pub instructions: f64,
+    /// Those of the thread that serves the calls.
+    pub thread_instructions: f64,
+    pub thread_allocations: f64,
     pub allocations: f64,
     pub reallocations: f64,
     pub frees: f64,
@@ -49,11 +50,10 @@ pub(super) struct InstructionRow {
 }
 
 impl CountedServer {
-    pub(super) const ALL: [CountedServer; 6] = [
+    pub(super) const ALL: [CountedServer; 5] = [
         CountedServer::Gateway,
         CountedServer::Unaudited,
         CountedServer::Operated,
-        CountedServer::Stdio,
         CountedServer::OpenApi,
         CountedServer::Sdk,
     ];
@@ -63,7 +63,6 @@ impl CountedServer {
             CountedServer::Gateway => "gateway",
             CountedServer::Unaudited => "unaudited",
             CountedServer::Operated => "operated",
-            CountedServer::Stdio => "stdio upstream",
             CountedServer::OpenApi => "OpenAPI operation",
             CountedServer::Sdk => "SDK server",
         }
@@ -75,9 +74,6 @@ impl CountedServer {
             CountedServer::Gateway => Some(GatewaySetup::DEFAULT),
             CountedServer::Unaudited => Some(GatewaySetup::MINIMAL),
             CountedServer::Operated => Some(GatewaySetup::OPERATED),
-            CountedServer::Stdio => {
-                Some(GatewaySetup { upstream: UpstreamKind::Stdio, ..GatewaySetup::MINIMAL })
-            }
             CountedServer::OpenApi => {
                 Some(GatewaySetup { upstream: UpstreamKind::OpenApi, ..GatewaySetup::MINIMAL })
             }
@@ -155,9 +151,9 @@ pub(super) async fn count_calls(
     files: &mut CallgrindFiles,
     era: McpEra,
     calls: u64,
-) -> anyhow::Result<ProgramCounts> {
+) -> anyhow::Result<ThreadCounts> {
     let mut connection = target.connect(era).await?;
-    let mut counts = ProgramCounts::default();
+    let mut counts = files.take(target.process())?;
     for calls in [FIRST_CALLS, calls] {
         for call in 0..calls {
             connection.call_echo(&call.to_string()).await?;
@@ -195,12 +191,15 @@ async fn allocated_bytes(
 }
 
 impl InstructionRow {
-    fn new(server: CountedServer, era: McpEra, counts: &ProgramCounts, calls: u64) -> InstructionRow {
+    fn new(server: CountedServer, era: McpEra, threads: &ThreadCounts, calls: u64) -> InstructionRow {
+        let (counts, thread) = (threads.total(), threads.busiest());
         let each = |count: u64| count as f64 / calls as f64;
         InstructionRow {
             server,
             era,
             instructions: each(counts.instructions),
+            thread_instructions: each(thread.instructions),
+            thread_allocations: each(thread.allocations),
             allocations: each(counts.allocations),
             reallocations: each(counts.reallocations),
             frees: each(counts.frees),
@@ -213,6 +212,7 @@ impl InstructionRow {
             text(self.server.name()),
             text(self.era.name()),
             number(self.instructions / 1e3, 1),
+            number(self.thread_instructions / 1e3, 1),
             number(self.allocations, 1),
             number(self.reallocations, 1),
             number(self.frees, 1),
@@ -224,7 +224,8 @@ impl InstructionRow {
 impl BenchReport {
     pub(super) fn instruction_table(&self) -> String {
         let rows = self.instructions.iter().map(InstructionRow::cells).collect();
-        let heads = ["server", "era", "instructions/1000", "malloc", "realloc", "free", "bytes"];
+        let heads =
+            ["server", "era", "instructions/1000", "of its thread", "malloc", "realloc", "free", "bytes"];
         table("instructions in user space and calls of the allocator, per call", &heads, rows)
     }
 }

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 use futures_util::future::try_join_all;
 use xtask_client::{McpConnection, McpEra};
-use xtask_support::measure;
 
 use super::messages::LargeMessage;
 use super::sample::LoadSample;
@@ -46,13 +45,13 @@ impl BenchLoad {
         let warm = self.drive_clients(connections, self.duration / 5).await?;
         self.catch_up(target).await?;
 
-        let before = measure::cpu_time(target.pid());
+        let before = target.cpu_time();
         let started = Instant::now();
         // Every call that was started is awaited, so that CPU time and calls match.
         let measured = self.drive_clients(warm.connections, self.duration).await?;
         let elapsed = started.elapsed();
         self.catch_up(target).await?;
-        let cpu = measure::cpu_time(target.pid()).saturating_sub(before);
+        let cpu = target.cpu_time().saturating_sub(before);
 
         try_join_all(measured.connections.into_iter().map(McpConnection::close)).await?;
         Ok(LoadSample::new(measured.latencies, elapsed, cpu))
@@ -72,9 +71,9 @@ impl BenchLoad {
         }
         let started = Instant::now();
         loop {
-            let before = measure::cpu_time(target.pid());
+            let before = target.cpu_time();
             tokio::time::sleep(quiet_time).await;
-            if measure::cpu_time(target.pid()).saturating_sub(before) < IDLE_CPU_TIME {
+            if target.cpu_time().saturating_sub(before) < IDLE_CPU_TIME {
                 return Ok(());
             }
             ensure!(started.elapsed() < CATCH_UP_LIMIT, "still busy {CATCH_UP_LIMIT:?} after the last call");

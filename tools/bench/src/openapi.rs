@@ -1,4 +1,5 @@
-//! An operation of an OpenAPI document as a tool, compared with the same request to its server.
+//! Calls of unaudited gateways with other upstreams: an operation of an OpenAPI document, compared with the same request
+//! to its server, and MCP servers over HTTP and over stdio.
 
 use serde::Serialize;
 use xtask_client::McpEra;
@@ -24,6 +25,10 @@ pub(super) const DOCUMENT: &str = r#"{
     }}}
 }"#;
 
+pub(super) const OPERATION: &str = "OpenAPI operation";
+pub(super) const MCP: &str = "MCP over HTTP";
+pub(super) const STDIO: &str = "MCP over stdio";
+
 /// Calls of one kind; ratios are to the direct request.
 #[derive(Serialize)]
 pub(super) struct OpenApiRow {
@@ -38,19 +43,21 @@ pub(super) async fn measure(
     workshop: &TargetFactory,
     report: &mut BenchReport,
 ) -> anyhow::Result<()> {
-    let echo = workshop.echo(plan.tools)?;
-    let gateway = workshop
-        .gateway(&echo, &GatewaySetup { upstream: UpstreamKind::OpenApi, ..GatewaySetup::MINIMAL })
-        .await?;
-    first_list(&gateway, 1).await?;
+    let echo = workshop.echo(1)?;
+    let mut gateways = Vec::new();
+    for upstream in [UpstreamKind::OpenApi, UpstreamKind::Mcp, UpstreamKind::Stdio] {
+        let gateway = workshop.gateway(&echo, &GatewaySetup { upstream, ..GatewaySetup::MINIMAL }).await?;
+        first_list(&gateway, 1).await?;
+        gateways.push(gateway);
+    }
     for in_flight in IN_FLIGHT {
         let load = |work| BenchLoad { era: McpEra::Modern, in_flight, duration: plan.cell, work };
         let directly =
             measure_in_turns(plan.rounds, load(RequestKind::Post), std::slice::from_ref(&echo)).await?;
-        let as_tool =
-            measure_in_turns(plan.rounds, load(RequestKind::Call), std::slice::from_ref(&gateway)).await?;
+        let as_tools = measure_in_turns(plan.rounds, load(RequestKind::Call), &gateways).await?;
         let base = directly.first();
-        for (way, rounds) in [("directly", &directly[0]), ("as a tool", &as_tool[0])] {
+        let ways = ["directly", OPERATION, MCP, STDIO].into_iter();
+        for (way, rounds) in ways.zip(directly.iter().chain(&as_tools)) {
             report.openapi.push(OpenApiRow { way, in_flight, cost: RequestCost::new(rounds, base) });
         }
     }
@@ -74,7 +81,7 @@ impl BenchReport {
             "p50:direct",
             "p99:direct",
         ];
-        let title = "an operation of an OpenAPI document (directly: plain HTTP; CPU time of the server that gets the request)";
+        let title = "calls by the kind of the upstream (directly: plain HTTP; CPU time of the server that gets the request)";
         table(title, &heads, rows.collect())
     }
 }

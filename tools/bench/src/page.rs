@@ -56,7 +56,7 @@ fn blocks(report: &BenchReport) -> Vec<(&'static str, Option<String>)> {
         ("operation", block(!report.operation.is_empty(), report.operation_table())),
         ("sdk", block(!report.libraries.is_empty(), report.library_table())),
         ("functions", block(!report.functions.is_empty(), report.function_table())),
-        ("goals", block(report.calls.first().is_some(), report.goal_table())),
+        ("goals", block(!report.calls.is_empty(), report.goal_table())),
     ]
 }
 

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use xtask_client::{McpConnection, McpEra};
 use xtask_support::builds::{path_or_build, sibling_program};
 use xtask_support::process::{LaunchedProcess, START_LIMIT};
-use xtask_support::system;
+use xtask_support::{measure, system};
 
 use super::gateway::GatewaySetup;
 use super::{BenchBinaries, BenchPlan, PROFILE, callgrind, load, nginx};
@@ -119,6 +119,8 @@ pub(super) struct BenchTarget {
     pub key: Option<Arc<str>>,
     /// `true` if it defers work until after the response: writing records, sending spans.
     pub defers_work: bool,
+    /// `true` if its children are part of it, as the workers of nginx are; `false` if they are servers behind it.
+    pub counts_children: bool,
     /// The process under test, then those that it depends on.
     processes: Vec<Arc<LaunchedProcess>>,
 }
@@ -133,6 +135,14 @@ impl BenchTarget {
         self.processes[0].pid()
     }
 
+    /// CPU time that the server has used.
+    pub(super) fn cpu_time(&self) -> Duration {
+        match self.counts_children {
+            true => measure::cpu_time(self.pid()),
+            false => measure::cpu_time_of(&[self.pid()]),
+        }
+    }
+
     /// A server without an API key and without deferred work.
     pub(super) fn new(
         name: &'static str,
@@ -141,7 +151,7 @@ impl BenchTarget {
         upstream: &[Arc<LaunchedProcess>],
     ) -> BenchTarget {
         let processes = std::iter::once(Arc::new(process)).chain(upstream.iter().cloned()).collect();
-        BenchTarget { name, address, key: None, defers_work: false, processes }
+        BenchTarget { name, address, key: None, defers_work: false, counts_children: true, processes }
     }
 
     /// Adds a dependency, which ends after the target.
