@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use toolyard_core::Json;
 use toolyard_grpc::descriptor::{MethodFilter, ServiceTools};
 
-/// The input has a length, descriptors of that length, and arguments or a message.
+// The input has a length, descriptors of that length, and arguments or a message.
 fuzz_target!(|input: &[u8]| {
     let Some((length, rest)) = input.split_first_chunk::<2>() else { return };
     let length = usize::from(u16::from_le_bytes(*length)).min(rest.len());

@@ -1,8 +1,8 @@
 //! The tools of a gRPC server.
 //!
-//! A task ([`keeper`]) reads them: by server reflection or from a descriptor set, each method a tool, or from a server of
-//! the Omnia tool protocol. A single tool can also be defined by the manifest. Each call is one request ([`delivery`]),
-//! whose status becomes an error of the gateway ([`status`]).
+//! A task (`keeper`) reads them: by server reflection or from a descriptor set, each method a tool, or from a server of
+//! the Omnia tool protocol. A single tool can also be defined by the manifest. Each call is one request (`delivery`),
+//! whose status becomes an error of the gateway (`status`).
 
 mod channel;
 mod codec;

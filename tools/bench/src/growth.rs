@@ -20,7 +20,7 @@ use super::targets::{BenchTarget, TargetFactory};
 /// Number of tools while sessions and keys are counted.
 const TOOLS: usize = 10;
 
-/// What there is more of.
+/// The growing quantity.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum GrowthKind {

@@ -29,13 +29,15 @@ impl LinkedDocuments {
         let pages =
             self.texts.get(Path::new(BOOK)).map(|text| targets(Path::new(BOOK), text)).unwrap_or_default();
         let is_page = |path: &PathBuf| pages.iter().any(|(_, page, _)| page == path);
+        let is_picture =
+            |path: &PathBuf| path.starts_with("docs") && path.extension().is_some_and(|end| end == "svg");
         for (path, text) in &self.texts {
             let is_of_book = path.starts_with("docs") && !path.starts_with(DESIGN_NOTES);
             if is_of_book && path != Path::new(BOOK) && !is_page(path) {
                 problems.push(format!("{}: {BOOK} does not list this page", path.display()));
             }
             for (link, target, anchor) in targets(path, text) {
-                if is_of_book && !is_page(&target) {
+                if is_of_book && !is_page(&target) && !is_picture(&target) {
                     problems.push(format!(
                         "{}: the link {link} leads to a file outside of the book",
                         path.display()
@@ -146,6 +148,7 @@ mod tests {
         check("# Own\n\n[own](#own)", &[]);
         let nowhere = ["the link b.md#none leads nowhere", "the link #none leads nowhere"];
         check("[b](b.md#none) [own](#none)", &nowhere);
+        check("![b](b.svg)", &["the link b.svg leads nowhere"]);
         check("`[c](c.md)`\n```sh\n[c](c.md)\n```", &[]);
     }
 

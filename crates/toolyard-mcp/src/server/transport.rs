@@ -9,5 +9,6 @@ pub mod http;
 pub mod refusal;
 pub(super) mod replay;
 pub(super) mod reply;
+mod request_caller;
 mod sse;
 pub(super) mod streams;

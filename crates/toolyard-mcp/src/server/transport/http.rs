@@ -13,13 +13,11 @@ use futures_util::StreamExt;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use tokio::time::timeout;
-use toolyard_core::access::AccessGrant;
-use toolyard_core::{Caller, CallerPeer, ErrorCode, Json, Object, ToolError};
+use toolyard_core::{ErrorCode, Json, Object, ToolError};
 use toolyard_net::body::{self, BodyReadError};
 use toolyard_net::budget::{ByteBudget, ReclaimBytes};
 use toolyard_net::client::HttpClient;
 use toolyard_net::guard::{self, BrowserGuard};
-use toolyard_net::listener::ClientAddress;
 
 use super::client_events::ClientEvents;
 use super::refusal::{
@@ -27,6 +25,9 @@ use super::refusal::{
 };
 use super::replay::StreamPurpose;
 use super::reply::{self, HttpReply, empty_response, error_response, respond};
+pub(super) use super::request_caller::caller_of;
+pub use super::request_caller::peer_of;
+pub(in crate::server) use super::request_caller::principal_of;
 use super::streams::{ResumeOutcome, SessionStreams, StreamItem, StreamReader};
 use super::{batch, sse};
 use crate::server::interaction::request_client::RequestClient;
@@ -36,7 +37,7 @@ use crate::server::notify::notification_sink::NotificationSink;
 use crate::server::session::owner::{SessionOwner, owner_of_request};
 use crate::server::session::{LegacySession, SessionLimits, SessionTable};
 use crate::server::tasks::gateway_relay::{is_relayed, relay_request};
-use crate::server::{HttpPrincipal, McpFrontend, McpRequest, RequestContext, modern};
+use crate::server::{McpFrontend, McpRequest, RequestContext, modern};
 use crate::wire::error::INVALID_REQUEST;
 use crate::wire::headers::{LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID};
 use crate::wire::{ProtocolEra, ProtocolRevision, RequestId, RpcError, RpcMessage, message, method};
@@ -430,27 +431,6 @@ impl HttpOptions {
 /// Wraps a message in an SSE event.
 fn sse_event(message: Vec<Bytes>) -> Vec<Bytes> {
     toolyard_net::sse::message_event(message)
-}
-
-/// Returns the principal of a request.
-pub(in crate::server) fn principal_of(parts: &Parts) -> Option<Arc<str>> {
-    parts.extensions.get::<HttpPrincipal>().map(|principal| principal.0.clone())
-}
-
-/// Returns the caller of a request.
-pub(super) fn caller_of(parts: &Parts, session: Option<Arc<str>>) -> Caller {
-    let grant = parts.extensions.get::<Arc<AccessGrant>>().cloned();
-    Caller { session, principal: principal_of(parts), grant, peer: peer_of(parts) }
-}
-
-/// Returns the other end of the connection of a request.
-#[must_use]
-pub fn peer_of(parts: &Parts) -> CallerPeer {
-    match parts.extensions.get() {
-        Some(ClientAddress::Tcp(address)) => CallerPeer::Address(address.ip().to_canonical()),
-        Some(ClientAddress::Unix(Some(user))) => CallerPeer::User(*user),
-        Some(ClientAddress::Unix(None)) | None => CallerPeer::Unknown,
-    }
 }
 
 /// The named session does not exist (any more): the client has to open another.
