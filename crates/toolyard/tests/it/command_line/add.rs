@@ -479,7 +479,7 @@ fn functions_are_added() {
 
     would update toolyard.yaml (dry run)
     --- stderr
-    note: the kind of the function is not checked: request to http://127.0.0.1:1/mcp failed: cannot connect: client error (Connect): tcp connect error: Connection refused (os error 111)
+    note: the kind of the function is not checked: request to http://127.0.0.1:1/mcp failed: cannot connect: tcp connect error: Connection refused (os error 111)
     --- exit status 0
     "#);
 }

@@ -174,7 +174,7 @@ fn doctor_without_gateway() {
     let output = toolyard_with(&["doctor", "--url", &url]).to_string().replace(&url, "URL");
     assert_snapshot!(output, @"
     --- stderr
-    error: request to URL failed: cannot connect: client error (Connect): tcp connect error: Connection refused (os error 111)
+    error: request to URL failed: cannot connect: tcp connect error: Connection refused (os error 111)
     --- exit status 1
     ");
 }
