@@ -12,7 +12,7 @@ fn settings_of_a_full_build_are_refused() {
       hint: use the program of a release, or build it with `--features full`
     ");
     assert_snapshot!(check("grpc: {listen: '127.0.0.1:50051'}"), @"
-    tools.yaml:4:16: spec.grpc.listen: this build has no gRPC service
+    tools.yaml:4:18: spec.grpc.listen: this build has no gRPC service
       hint: use the program of a release, or build it with `--features full`
     ");
     assert_snapshot!(check("telemetry: {otlp: {endpoint: 'http://127.0.0.1:4317'}}"), @"
