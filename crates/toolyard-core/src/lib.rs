@@ -59,6 +59,7 @@ pub mod script;
 pub mod seal;
 pub mod secrets;
 pub mod store;
+pub mod text;
 pub mod timestamp;
 pub mod tokens;
 

@@ -29,7 +29,7 @@ use crate::backend::{BackendPhase, Catalog};
 use crate::overrides::Override;
 use crate::registry::{EntryKind, HandlerEntry, PublishNotice};
 
-pub use self::legal::{MAX_LENGTH, is_legal};
+pub use self::legal::{MAX_LENGTH, is_legal, with_site_hash};
 pub(crate) use self::qualifier::qualifier;
 pub(crate) use self::table::NameConflict;
 

@@ -69,8 +69,8 @@ pub(crate) struct GatewayRoutes {
 }
 
 impl HttpService for GatewayRoutes {
-    /// Answers a request. Those to the MCP endpoint, which are most, do not pass the router: it costs as much as all
-    /// layers of a call.
+    /// Answers a request. Those to the MCP endpoint, which are most, do not pass the router, which copies and boxes its
+    /// services for each request.
     fn answer(&self, request: http::Request<Body>) -> BoxFuture<'static, Response> {
         if request.uri().path() != PATH {
             return self.router.answer(request);

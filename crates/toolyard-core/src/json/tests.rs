@@ -236,6 +236,13 @@ proptest! {
     }
 
     #[test]
+    fn validated_text_is_opened_like_unknown_text(text in texts(), max_depth in 1_usize..6) {
+        let json = Json::parse(text.clone()).unwrap();
+        let opened = |object: Result<Object, JsonError>| object.map_err(|error| error.problem);
+        prop_assert_eq!(opened(json.to_object_within(max_depth)), opened(Object::parse_within(text, max_depth)));
+    }
+
+    #[test]
     fn strings_survive(text: String) {
         let json = Json::string(&text);
         let again = Json::parse(json.bytes()).unwrap();

@@ -34,6 +34,17 @@ pub(super) fn with_hash(legal: &str, name: &str) -> String {
     format!("{}_{}", &legal[..length], hash(name))
 }
 
+/// Returns the beginning of a legal `name` with a hash of the place that it comes from, for the generated names of
+/// operations and methods. The hash is 32-bit FNV-1a: these names must stay the same in every version of this program.
+#[must_use]
+pub fn with_site_hash(name: &str, site: &str) -> String {
+    let fnv1a =
+        site.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    let end = format!("_{fnv1a:08x}");
+    let start = &name[..name.len().min(MAX_LENGTH - end.len())];
+    format!("{}{end}", start.trim_end_matches('_'))
+}
+
 /// Length of a [`hash`].
 const HASH: usize = 8;
 

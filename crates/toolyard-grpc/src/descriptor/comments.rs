@@ -1,6 +1,5 @@
 //! Comments of declarations as descriptions.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::raw::RawComment;
@@ -85,18 +84,6 @@ fn without_targets(text: &str) -> String {
     out
 }
 
-/// Truncates a text: at the end of a sentence in its latter half if there is one, or else of a word.
-pub(super) fn truncated(text: &str, max_chars: usize) -> Cow<'_, str> {
-    if text.len() <= max_chars {
-        return Cow::Borrowed(text);
-    }
-    let Some((end, _)) = text.char_indices().nth(max_chars) else { return Cow::Borrowed(text) };
-    let start = &text[..end];
-    let sentence = start.rfind(". ").max(start.rfind(".\n")).filter(|at| *at > end / 2).map(|at| at + 1);
-    let word = start.rfind(char::is_whitespace).filter(|at| *at > end / 2);
-    Cow::Owned(format!("{} \u{2026}", start[..sentence.or(word).unwrap_or(end)].trim_end()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -114,14 +101,5 @@ mod tests {
         );
         check(" [Open][", "[Open][");
         check("", "");
-    }
-
-    #[test]
-    fn long_text_is_truncated_at_a_sentence() {
-        let check = |text: &str, expected: &str| assert_eq!(truncated(text, 20), expected);
-        check("exactly twenty chars", "exactly twenty chars");
-        check("One sentence. Another one.", "One sentence. \u{2026}");
-        check("words without any stop at all", "words without any \u{2026}");
-        check("ééééééééééééééééééééééé", "éééééééééééééééééééé \u{2026}");
     }
 }

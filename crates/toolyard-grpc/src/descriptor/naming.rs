@@ -2,8 +2,7 @@
 
 use std::collections::HashSet;
 
-/// Maximum length of a name in the interfaces of models.
-const MAX_NAME_CHARS: usize = 64;
+use toolyard_core::names::{MAX_LENGTH, with_site_hash};
 
 /// The names in use.
 #[derive(Debug, Default)]
@@ -20,7 +19,7 @@ impl ToolNames {
         // Only a dot and an underscore distinguish them.
         while !self.0.insert(free.clone()) {
             let site = if number == 1 { path.clone() } else { format!("{path} {number}") };
-            free = with_hash(&name, &site);
+            free = with_site_hash(&name, &site);
             number += 1;
         }
         free
@@ -33,22 +32,11 @@ pub(super) fn preferred_name(service: &str, method: &str) -> String {
         text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect::<String>()
     };
     let name = legal(&format!("{service}.{method}"));
-    if name.len() <= MAX_NAME_CHARS {
+    if name.len() <= MAX_LENGTH {
         return name;
     }
     let short = service.rsplit_once('.').map_or(service, |(_, short)| short);
-    with_hash(&legal(&format!("{short}.{method}")), &format!("{service}/{method}"))
-}
-
-fn with_hash(name: &str, site: &str) -> String {
-    let end = format!("_{:08x}", fnv1a(site.as_bytes()));
-    let start = &name[..name.len().min(MAX_NAME_CHARS - end.len())];
-    format!("{}{end}", start.trim_end_matches('_'))
-}
-
-/// 32-bit FNV-1a: names must stay the same in every version of this program.
-fn fnv1a(bytes: &[u8]) -> u32 {
-    bytes.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
+    with_site_hash(&legal(&format!("{short}.{method}")), &format!("{service}/{method}"))
 }
 
 #[cfg(test)]

@@ -5,9 +5,10 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use http::uri::PathAndQuery;
+use toolyard_core::text::truncate_at_sentence;
 use toolyard_core::{Json, Tool};
 
-use super::comments::{FileComments, truncated};
+use super::comments::FileComments;
 use super::filter::MethodFilter;
 use super::link::{Linker, joined};
 use super::naming::ToolNames;
@@ -238,7 +239,7 @@ fn description(service: &DescribedService<'_, '_>, method: &RawMethod<'_>, comme
         ("", of_service) => format!("{}/{}\n\n{of_service}", service.full_name, method.name),
         (comment, _) => comment.to_owned(),
     };
-    let mut text = truncated(&text, MAX_TOOL_CHARS).into_owned();
+    let mut text = truncate_at_sentence(&text, MAX_TOOL_CHARS).into_owned();
     if method.is_deprecated || service.raw.is_deprecated {
         text.push_str("\n\nDeprecated.");
     }

@@ -3,9 +3,7 @@
 use std::collections::HashSet;
 
 use http::Method;
-
-/// Maximum length of a name in the interfaces of models.
-const MAX_NAME_CHARS: usize = 64;
+use toolyard_core::names::{MAX_LENGTH, with_site_hash};
 
 /// The names in use.
 #[derive(Debug, Default)]
@@ -29,15 +27,15 @@ impl ToolNames {
     pub(super) fn assign(&mut self, id: Option<&str>, method: &Method, path: &str) -> String {
         let name = preferred_name(id, method, path);
         let site = format!("{method} {path}");
-        let name = match name.len() <= MAX_NAME_CHARS && !self.shared.contains(&name) {
+        let name = match name.len() <= MAX_LENGTH && !self.shared.contains(&name) {
             true => name,
-            false => with_hash_suffix(&name, &site),
+            false => with_site_hash(&name, &site),
         };
         let mut free = name.clone();
         let mut number = 2;
         // The document contains the same operation twice, perhaps with different case.
         while !self.assigned.insert(free.clone()) {
-            free = with_hash_suffix(&name, &format!("{site} {number}"));
+            free = with_site_hash(&name, &format!("{site} {number}"));
             number += 1;
         }
         free
@@ -64,17 +62,6 @@ fn to_legal_name(text: &str) -> String {
         }
     }
     out.trim_matches('_').to_owned()
-}
-
-fn with_hash_suffix(name: &str, site: &str) -> String {
-    let end = format!("_{:08x}", fnv1a(site.as_bytes()));
-    let start = &name[..name.len().min(MAX_NAME_CHARS - end.len())];
-    format!("{}{end}", start.trim_end_matches('_'))
-}
-
-/// 32-bit FNV-1a: names must stay the same in every version of this program.
-fn fnv1a(bytes: &[u8]) -> u32 {
-    bytes.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use http::Method;
+use toolyard_core::text::truncate_at_sentence;
 
 use crate::document::SpecNode;
 
@@ -36,15 +37,6 @@ pub(super) fn argument_description(text: &str) -> Cow<'_, str> {
     truncate_at_sentence(text.trim(), MAX_ARGUMENT_CHARS)
 }
 
-/// Truncates a text: at the end of a sentence in its latter half if there is one, or else of a word.
-fn truncate_at_sentence(text: &str, longest: usize) -> Cow<'_, str> {
-    let Some((end, _)) = text.char_indices().nth(longest) else { return Cow::Borrowed(text) };
-    let start = &text[..end];
-    let sentence = start.rfind(". ").max(start.rfind(".\n")).filter(|at| *at > end / 2).map(|at| at + 1);
-    let word = start.rfind(char::is_whitespace).filter(|at| *at > end / 2);
-    Cow::Owned(format!("{} \u{2026}", start[..sentence.or(word).unwrap_or(end)].trim_end()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -60,15 +52,5 @@ mod tests {
         check("summary: List pets\ndescription: All of them.", "List pets.\n\nAll of them.");
         check("summary: List pets\ndescription: List pets, all of them.", "List pets, all of them.");
         check("summary: ' '\ndescription: x\ndeprecated: true", "x\n\nDeprecated.");
-    }
-
-    #[test]
-    fn long_text_is_truncated_at_a_sentence() {
-        let check = |text: &str, expected: &str| assert_eq!(truncate_at_sentence(text, 20), expected);
-        check("short", "short");
-        check("exactly twenty chars", "exactly twenty chars");
-        check("One sentence. Another one.", "One sentence. \u{2026}");
-        check("words without any stop at all", "words without any \u{2026}");
-        check("ééééééééééééééééééééééé", "éééééééééééééééééééé \u{2026}");
     }
 }

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use serde_json::Value;
+use toolyard_core::text::truncate_at_sentence;
 
 use super::Direction;
-use crate::descriptor::comments::truncated;
 use crate::descriptor::types::{
     Cardinality, EnumType, FieldKind, MessageField, MessageType, Oneof, TypeId, TypePool, WellKnown,
 };
@@ -90,7 +90,7 @@ impl<'p> FragmentWriter<'p> {
 
     fn comment(&self, comment: &str, max_chars: usize) -> String {
         match self.detail {
-            Detail::Full => truncated(comment, max_chars).into_owned(),
+            Detail::Full => truncate_at_sentence(comment, max_chars).into_owned(),
             Detail::Terse => String::new(),
         }
     }
@@ -269,9 +269,8 @@ impl<'p> FragmentWriter<'p> {
                 "nan" => Some("NaN".into()),
                 text => text.parse::<f64>().ok().filter(|number| number.is_finite()).map(Value::from),
             },
-            FieldKind::Text => {
-                Some(truncated(text, MAX_FIELD_CHARS).into()).filter(|_| text.len() <= MAX_FIELD_CHARS)
-            }
+            FieldKind::Text => Some(truncate_at_sentence(text, MAX_FIELD_CHARS).into())
+                .filter(|_| text.len() <= MAX_FIELD_CHARS),
             FieldKind::Enum(enumeration) => {
                 self.pool.enumeration(enumeration).number(text).map(|_| text.into())
             }
@@ -312,7 +311,7 @@ fn described_values(enumeration: &EnumType) -> String {
         if value.comment.is_empty() && deprecated.is_empty() {
             continue;
         }
-        let comment = truncated(&value.comment, MAX_VALUE_CHARS).replace('\n', " ");
+        let comment = truncate_at_sentence(&value.comment, MAX_VALUE_CHARS).replace('\n', " ");
         let colon = if comment.is_empty() { "" } else { ": " };
         let line = format!("\n- `{}`{deprecated}{colon}{comment}", value.name);
         if out.len() + line.len() > MAX_VALUES_BYTES {
