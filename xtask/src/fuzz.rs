@@ -14,7 +14,7 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use xtask_support::process;
 
-/// Targets that `cargo xtask test --rest` runs: parsers of messages, resource scopes, package lists and schemas.
+/// Targets that `cargo xtask test --full` runs: parsers of messages, resource scopes, package lists and schemas.
 const DEFAULT_TARGETS: [&str; 6] = ["message", "sse", "headers", "scopes", "requirements", "schema"];
 
 /// The flags of `cargo fuzz`, without a sanitizer.
@@ -30,7 +30,7 @@ const INPUT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Arguments of `cargo xtask fuzz`.
 #[derive(clap::Args)]
 pub(crate) struct FuzzArgs {
-    /// Targets of `fuzz/fuzz_targets` to run [default: those of `cargo xtask test --rest`]
+    /// Targets of `fuzz/fuzz_targets` to run [default: those of `cargo xtask test --full`]
     targets: Vec<String>,
     /// Run each of them for this many seconds
     #[arg(long, default_value_t = 20)]

@@ -29,7 +29,7 @@ use crate::tool::{ToolArgs, XtaskTool};
 #[derive(Parser)]
 #[command(bin_name = "cargo xtask")]
 enum XtaskCommand {
-    /// Install missing packages, build, and run the tests and the conformance suites
+    /// Run the tests that every change must pass; with `--full`, all tests and suites
     Test(test::XtaskTestArgs),
     /// Install the third-party software that the tests need
     PeerSoftware,

@@ -6,12 +6,10 @@ use std::time::Duration;
 use anyhow::Context;
 use xtask_support::builds;
 
-/// Path of the report from the folder of debug builds.
-const REPORT: &str = "../nextest/default/junit.xml";
-
-/// Prints the `count` slowest tests with their times.
-pub(crate) fn print(count: usize) -> anyhow::Result<()> {
-    let path = builds::sibling_program(REPORT)?;
+/// Prints the `count` slowest tests of the latest run with a nextest profile.
+pub(crate) fn print(profile: &str, count: usize) -> anyhow::Result<()> {
+    // From the folder of debug builds.
+    let path = builds::sibling_program(&format!("../nextest/{profile}/junit.xml"))?;
     let report = std::fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
     let mut times = test_times(&report);
     times.sort_by_key(|(_, time)| Reverse(*time));

@@ -3,7 +3,16 @@
 use xtask_support::process;
 use xtask_support::system::{NGINX, SystemPackage, install_packages};
 
-const PACKAGES: [SystemPackage; 13] = [
+/// Programs that the tests of the gate start.
+const GATE_PACKAGES: [SystemPackage; 2] = [
+    // Workers of functions, and scripted MCP servers.
+    ("command -v python3", &["python3"]),
+    // Gives sandboxes of an ordinary user user IDs of their own.
+    ("command -v newuidmap", &["uidmap"]),
+];
+
+/// Programs that the other tests need in addition.
+const PACKAGES: [SystemPackage; 12] = [
     ("command -v node", &["nodejs"]),
     ("command -v npm", &["npm"]),
     // Debian packages the dependencies of `python3 -m venv` separately.
@@ -13,8 +22,6 @@ const PACKAGES: [SystemPackage; 13] = [
     // Unpack and build the API server of Kubernetes.
     ("command -v dpkg-source && command -v make && command -v patch", &["dpkg-dev", "make", "patch"]),
     ("command -v rsync", &["rsync"]),
-    // Gives sandboxes of an ordinary user user IDs of their own.
-    ("command -v newuidmap", &["uidmap"]),
     // Installed outside of the search path. The tests start servers of their own.
     ("ls /usr/lib/postgresql/*/bin/postgres", &["postgresql"]),
     // Reads templates from a system folder, so that it cannot be unpacked elsewhere.
@@ -31,13 +38,19 @@ const PACKAGES: [SystemPackage; 13] = [
 
 const NEXTEST: [&str; 5] = ["install", "--locked", "cargo-nextest", "--version", "0.9.143"];
 
-/// Installs missing packages.
-pub(crate) fn install() -> anyhow::Result<()> {
-    install_packages(&PACKAGES)?;
-    install_packages(&[NGINX])?;
+/// Installs the missing packages of `cargo xtask test`.
+pub(crate) fn install_for_gate() -> anyhow::Result<()> {
+    install_packages(&GATE_PACKAGES)?;
     // `cargo nextest` works wherever cargo installs it.
     if !process::is_successful("cargo", &["nextest", "--version"]) {
         process::run(process::cargo().args(NEXTEST))?;
     }
     Ok(())
+}
+
+/// Installs the missing packages of `cargo xtask test --full`.
+pub(crate) fn install() -> anyhow::Result<()> {
+    install_for_gate()?;
+    install_packages(&PACKAGES)?;
+    install_packages(&[NGINX])
 }

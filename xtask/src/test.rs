@@ -1,8 +1,8 @@
-//! `cargo xtask test`, the README's second command, and `cargo xtask test --rest`.
+//! `cargo xtask test`, the README's second command, and `cargo xtask test --full`.
 //!
-//! The first is for everyone: it needs under 20 minutes on a machine that has nothing but a Rust toolchain. The second
-//! has the suites whose peer is compiled from source (the API server of Kubernetes) or that run for minutes by
-//! design (fuzzing, the arena, roots of Debian for the files of a release, counting instructions). `.ci/run` calls both.
+//! The first is the gate's: `.ci/run` calls it, and it needs nothing but a Rust toolchain and a few system packages. The
+//! second has everything: foreign servers and clients, conformance, the API server of Kubernetes, roots of Debian,
+//! fuzzing, the arena, and the instructions of a call.
 
 use std::ffi::OsStr;
 use std::process::Command;
@@ -29,28 +29,44 @@ const DEBIAN_TESTS: &str = "package(xtask-dist) & test(debian_root::)";
 /// Number of tests that are printed as the slowest of a run.
 const SLOWEST: usize = 20;
 
+/// The packages that the gate leaves unbuilt: their tests need foreign software.
+const NOT_IN_GATE: [&str; 2] = ["toolyard", "xtask-*"];
+
 /// Arguments of `cargo xtask test`.
 #[derive(clap::Args)]
 pub(crate) struct XtaskTestArgs {
-    /// Run only the suites that the plain command leaves out: Kubernetes, roots of Debian, fuzzing, the arena, and the
-    /// instructions of a call
+    /// Run everything, with the foreign software that it needs: more than an hour
     #[arg(long)]
-    rest: bool,
+    full: bool,
 }
 
 /// Runs the stages, and prints their times even if one of them fails.
 pub(crate) fn run(args: &XtaskTestArgs) -> anyhow::Result<()> {
-    let mut stages = if args.rest { StageTimes::new(8) } else { StageTimes::new(12) };
-    let outcome = if args.rest { run_rest(&mut stages) } else { run_main(&mut stages) };
+    let mut stages = if args.full { StageTimes::new(17) } else { StageTimes::new(2) };
+    let outcome = if args.full { run_full(&mut stages) } else { run_gate(&mut stages) };
     println!("\n{stages}");
     outcome
 }
 
-fn run_main(stages: &mut StageTimes) -> anyhow::Result<()> {
-    let peers = prepare(stages, KubernetesApiServer::Skip)?;
+/// Runs what `.ci/run` requires of every change.
+fn run_gate(stages: &mut StageTimes) -> anyhow::Result<()> {
+    stages.run("system packages", system::install_for_gate)?;
+    stages.run("tests", || {
+        let mut cargo = process::cargo();
+        cargo.args(["nextest", "run", "--locked", "--profile", "gate", "--workspace", "--all-features"]);
+        for package in NOT_IN_GATE {
+            cargo.args(["--exclude", package]);
+        }
+        let outcome = process::run(cargo.env("RUST_BACKTRACE", "0"));
+        outcome.and(slowest_tests::print("gate", SLOWEST))
+    })
+}
+
+fn run_full(stages: &mut StageTimes) -> anyhow::Result<()> {
+    let peers = prepare(stages)?;
     stages.run("tests", || {
         let outcome = nextest(&peers, &format!("not ({CLUSTER_TESTS}) and not ({DEBIAN_TESTS})"));
-        let printed = slowest_tests::print(SLOWEST);
+        let printed = slowest_tests::print("full", SLOWEST);
         outcome.and(printed)
     })?;
     stages.run("doc tests", || process::run(cargo(&peers).args(["test", "--doc", "--workspace"])))?;
@@ -66,11 +82,7 @@ fn run_main(stages: &mut StageTimes) -> anyhow::Result<()> {
         ParallelStage { name: "conformance of the SDK", run: &conformance(ConformanceSubject::Sdk) },
         ParallelStage { name: "conformance of other SDKs", run: &conformance(ConformanceSubject::Foreign) },
         ParallelStage { name: "conformance of the client", run: &conformance(ConformanceSubject::Client) },
-    ])
-}
-
-fn run_rest(stages: &mut StageTimes) -> anyhow::Result<()> {
-    let peers = prepare(stages, KubernetesApiServer::Install)?;
+    ])?;
     stages.run("tests with Kubernetes", || nextest(&peers, CLUSTER_TESTS))?;
     stages.run("release files", || nextest(&peers, DEBIAN_TESTS))?;
     stages.run("fuzzing", fuzz::check)?;
@@ -94,16 +106,17 @@ fn arena() -> anyhow::Result<()> {
 }
 
 /// Installs what the machine lacks, and builds the workspace.
-fn prepare(stages: &mut StageTimes, kubernetes: KubernetesApiServer) -> anyhow::Result<PeerSoftware> {
+fn prepare(stages: &mut StageTimes) -> anyhow::Result<PeerSoftware> {
     stages.run("system packages", system::install)?;
-    let peers = stages.run("peers", || peers::prepare(kubernetes))?;
+    let peers = stages.run("peers", || peers::prepare(KubernetesApiServer::Install))?;
     stages.run("build", || process::run(cargo(&peers).args(["build", "--workspace", "--all-targets"])))?;
     Ok(peers)
 }
 
 fn nextest(peers: &PeerSoftware, filter: &str) -> anyhow::Result<()> {
     // One run names every failing test.
-    let arguments = ["nextest", "run", "--workspace", "--no-fail-fast", "--filterset", filter];
+    let arguments =
+        ["nextest", "run", "--profile", "full", "--workspace", "--no-fail-fast", "--filterset", filter];
     // The output of a failed test ends with its message, not with a backtrace.
     process::run(cargo(peers).args(arguments).env("RUST_BACKTRACE", "0"))
 }

@@ -1,4 +1,4 @@
-//! Files of a release in a root of Debian, which is made from its packages in a minute: `cargo xtask test --rest` runs
+//! Files of a release in a root of Debian, which is made from its packages in a minute: `cargo xtask test --full` runs
 //! these.
 
 mod newcomer;
