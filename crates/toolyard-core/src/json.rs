@@ -81,10 +81,21 @@ impl Json {
         Self(out.into())
     }
 
+    /// Appends a JSON string with the content `text`.
+    pub fn write_string(text: &str, out: &mut Vec<u8>) {
+        text::write_quoted(text, out);
+    }
+
     /// Returns `null`.
     #[must_use]
     pub fn null() -> Self {
         Self(Bytes::from_static(b"null"))
+    }
+
+    /// Returns an object without members.
+    #[must_use]
+    pub fn empty_object() -> Self {
+        Self(Bytes::from_static(b"{}"))
     }
 
     /// Returns `true` or `false`.
@@ -174,6 +185,14 @@ impl Json {
         Object::scanned(&self.0, max_depth)
     }
 
+    /// Checks that this is an object that [`Json::to_object_within`] opens.
+    ///
+    /// # Errors
+    /// As [`Json::to_object_within`].
+    pub fn check_object_within(&self, max_depth: usize) -> Result<(), JsonError> {
+        Object::check(&self.0, max_depth)
+    }
+
     /// Opens an array.
     ///
     /// # Errors
@@ -188,6 +207,12 @@ impl Json {
     #[must_use]
     pub fn to_str(&self) -> Option<Cow<'_, str>> {
         text::unquote(&self.0)
+    }
+
+    /// Returns `true` if this is what [`Json::string`] makes of a text that needs no escapes.
+    fn is_plain_string(&self, text: &str) -> bool {
+        let content = self.0.strip_prefix(b"\"").and_then(|quoted| quoted.strip_suffix(b"\""));
+        content == Some(text.as_bytes()) && !text.contains('\\')
     }
 
     /// Returns a boolean; `None` for other values.

@@ -12,6 +12,7 @@ mod unlisted;
 mod uri;
 mod view;
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -70,8 +71,13 @@ pub struct HandlerEntry {
     pub disclosure: Option<Arc<DisclosurePolicy>>,
     /// `true` for the gateway's own tools, whose names never imitate another handler.
     pub is_builtin: bool,
+    /// `true` for tools of workers on a message bus. A worker neither announces nor runs them, so that no call returns to
+    /// the bus.
+    pub is_on_bus: bool,
     /// `true` for a server that was added at run time. Models know its tools by the server's own names.
     pub is_added: bool,
+    /// Own names of tools that need the model of the caller's client. They exist for callers whose clients lend it.
+    pub model_tools: &'static [&'static str],
 }
 
 impl HandlerEntry {
@@ -93,7 +99,9 @@ impl HandlerEntry {
             secrets: SecretRedactor::default(),
             disclosure: None,
             is_builtin: false,
+            is_on_bus: false,
             is_added: false,
+            model_tools: &[],
         }
     }
 }
@@ -146,6 +154,8 @@ pub struct Registry {
     unlisted: UnlistedResources,
     /// Scope of this view, if it is one.
     scope: Option<AccessScope>,
+    /// Tools that need the model of the caller's client, by own names, with their handlers.
+    model_tools: Vec<(Arc<str>, &'static [&'static str])>,
     phases: Vec<(Arc<str>, BackendPhase)>,
     /// Cache hints of the handlers.
     hints: Vec<(Arc<str>, [Option<CacheHint>; 4])>,
@@ -199,24 +209,35 @@ impl EntryKind {
 }
 
 impl Registry {
-    /// Returns the caller's view: what its own connections offer instead, without the entries outside of its scope.
+    /// Returns the caller's view: what its own connections offer instead, without the entries outside of its scope, and
+    /// without the tools that need a model which its client does not lend.
     #[must_use]
     pub fn view_for(registry: Arc<Self>, caller: &Caller) -> Arc<Self> {
         let registry = registry.own_registry(caller).unwrap_or(registry);
-        let Some(scope) = caller.grant.as_ref().map(|grant| &grant.scope) else { return registry };
-        if scope.is_everything() {
+        let Some(scope) = registry.scope_of(caller).filter(|scope| !scope.is_everything()) else {
             return registry;
-        }
+        };
         let mut views = registry.views.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(view) = views.get(scope) {
+        if let Some(view) = views.get(&*scope) {
             return view.clone();
         }
         if views.len() >= MOST_VIEWS {
             views.clear();
         }
-        let view = Arc::new(registry.view(scope));
-        views.insert(scope.clone(), view.clone());
+        let view = Arc::new(registry.view(&scope));
+        views.insert(scope.into_owned(), view.clone());
         view
+    }
+
+    /// Returns what exists for a caller; `None` for everything.
+    fn scope_of<'a>(&self, caller: &'a Caller) -> Option<Cow<'a, AccessScope>> {
+        let granted = caller.grant.as_ref().map(|grant| Cow::Borrowed(&grant.scope));
+        if caller.lends_model || self.model_tools.is_empty() {
+            return granted;
+        }
+        let granted = granted.map_or_else(AccessScope::all, Cow::into_owned);
+        let needing = self.model_tools.iter();
+        Some(Cow::Owned(needing.fold(granted, |scope, (handler, tools)| scope.without(handler, tools))))
     }
 
     /// Resolves the target of a call. Functions are looked up elsewhere: see [`FunctionLookup`](crate::FunctionLookup).

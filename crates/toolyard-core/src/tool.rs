@@ -174,7 +174,7 @@ impl Tool {
         max_depth: usize,
         budget: &ValidationBudget,
     ) -> Result<(), SchemaMismatch> {
-        if let Some(Err(error)) = arguments.map(|arguments| arguments.to_object_within(max_depth)) {
+        if let Some(Err(error)) = arguments.map(|arguments| arguments.check_object_within(max_depth)) {
             return Err(SchemaMismatch::Faults(match error.problem {
                 json::TOO_DEEP => json::too_deep(max_depth),
                 problem => problem.to_owned(),

@@ -12,6 +12,7 @@
 //! - [`trace`]: trace context of requests;
 //! - [`sse`]: server-sent events, read and written.
 
+mod annotated_stream;
 pub mod auth;
 pub mod body;
 pub mod budget;

@@ -316,6 +316,8 @@ impl Client {
             caller: Caller::default(),
             origin: None,
             deadline: None,
+            handler_deadline: None,
+            parent: None,
             client,
         };
         match self.server.call(call).await {

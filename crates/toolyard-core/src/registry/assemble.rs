@@ -67,6 +67,9 @@ impl RegistryBuilder {
         if let Some(disclosure) = &handler.disclosure {
             self.registry.discloses = Some((handler.name.clone(), disclosure.clone()));
         }
+        if !handler.model_tools.is_empty() {
+            self.registry.model_tools.push((handler.name.clone(), handler.model_tools));
+        }
         let is_ready = catalog.phase == BackendPhase::Ready;
         // A server that has not answered yet may have the lists of its last run.
         let is_listed = is_ready || catalog.phase == BackendPhase::Connecting;

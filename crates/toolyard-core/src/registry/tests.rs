@@ -524,6 +524,30 @@ fn client_sees_its_own_lists() {
     assert!(registry.tool("new").is_err() && registry.resource("c:1").is_none());
 }
 
+#[test]
+fn tools_that_need_a_model_exist_for_clients_that_lend_theirs() {
+    let tools = [r#"{"name":"spawn"}"#, r#"{"name":"read"}"#];
+    let own = HandlerEntry { model_tools: &["spawn"], ..handler("own", Overrides::default()) };
+    let other = handler("other", Overrides::default());
+    let registry = Arc::new(assemble(vec![
+        (own, offers(&tools, &[], &[], &[])),
+        (other, offers(&tools, &[], &[], &[])),
+    ]));
+    let check = |caller: Caller, expected: &str| {
+        let view = Registry::view_for(registry.clone(), &caller);
+        let names: Vec<_> = view.entries(EntryKind::Tools).iter().map(|entry| &*entry.name).collect();
+        assert_eq!(names.join(" "), expected, "{caller:?}");
+        assert_eq!(view.tool("spawn").is_ok(), names.contains(&"spawn"), "{caller:?}");
+        assert!(view.is_of_one_client(), "lists must not be cached for others");
+    };
+    let lending = |caller: Caller| Caller { lends_model: true, ..caller };
+    check(Caller::default(), "read other_spawn other_read");
+    check(lending(Caller::default()), "spawn read other_spawn other_read");
+    check(session("s", &["own/*"]), "read");
+    check(lending(session("s", &["own/*"])), "spawn read");
+    check(session("s", &["*"]), "read other_spawn other_read");
+}
+
 /// The index of the search has the tools of all clients only.
 #[test]
 fn own_tools_are_always_advertised() {
@@ -532,6 +556,7 @@ fn own_tools_are_always_advertised() {
         budget: 0,
         pinned: Vec::new(),
         finders: vec!["find".into()],
+        script_tools: Vec::new(),
         reader: None,
         output_schemas: None,
         unlisted: Vec::new(),
