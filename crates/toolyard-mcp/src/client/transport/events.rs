@@ -11,7 +11,7 @@ use toolyard_net::sse::{SseDecoder, SseEvent};
 
 use super::{TransportError, parse_message};
 use crate::wire::RpcMessage;
-use crate::wire::headers::LAST_EVENT_ID;
+use crate::wire::headers::{LAST_EVENT_ID, RequestHeaders};
 
 /// Delay before resuming a stream if the server sets none.
 const DEFAULT_RETRY: Duration = Duration::from_secs(1);
@@ -51,7 +51,7 @@ impl StreamPosition {
     }
 
     /// Returns the headers of a request that resumes the stream.
-    pub(super) fn headers(&self) -> HeaderMap {
+    pub(super) fn headers(&self) -> RequestHeaders {
         self.last_id.iter().map(|id| (LAST_EVENT_ID, id.clone())).collect()
     }
 

@@ -24,7 +24,7 @@ use super::{
 };
 use crate::client::ClientOptions;
 use crate::client::server_requests::ServerRequestRouter;
-use crate::wire::headers::{PROTOCOL_VERSION, SESSION_ID};
+use crate::wire::headers::{PROTOCOL_VERSION, RequestHeaders, SESSION_ID};
 use crate::wire::{RequestId, RpcMessage, message, method};
 
 /// A server with streamable HTTP.
@@ -105,7 +105,7 @@ impl HttpTransport {
 
     /// Sends a notification or a response.
     pub(in crate::client) async fn notify(&self, message: Bytes) -> Result<(), TransportError> {
-        let request = self.build_request(Method::POST, message, HeaderMap::new()).await?;
+        let request = self.build_request(Method::POST, message, RequestHeaders::new()).await?;
         let response = self.endpoint.client().send(request).await?;
         match response.status() {
             status if status.is_success() => Ok(()),
@@ -135,7 +135,7 @@ impl HttpTransport {
     /// Ends the session, if there is one. Servers may refuse.
     pub(in crate::client) async fn end_session(&self) {
         if self.has_session()
-            && let Ok(request) = self.build_request(Method::DELETE, Bytes::new(), HeaderMap::new()).await
+            && let Ok(request) = self.build_request(Method::DELETE, Bytes::new(), RequestHeaders::new()).await
         {
             let _refused = self.endpoint.client().send(request).await.map(drop);
         }
@@ -146,7 +146,7 @@ impl HttpTransport {
         &self,
         method: Method,
         body: Bytes,
-        headers: HeaderMap,
+        headers: RequestHeaders,
     ) -> Result<Request<Full<Bytes>>, TransportError> {
         let common = match method {
             Method::POST => &self.message_headers,

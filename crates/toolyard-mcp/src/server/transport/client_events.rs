@@ -10,7 +10,7 @@
 mod truncated_result;
 
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, header};
+use http::{HeaderMap, HeaderValue, header};
 use toolyard_core::{ErrorCode, ToolError};
 
 use crate::wire::{RpcError, RpcMessage, message};
@@ -36,10 +36,15 @@ pub(super) struct ClientEvents {
 impl ClientEvents {
     /// Returns the events for the client that sends these headers.
     pub(super) fn of(headers: &HeaderMap) -> Self {
-        let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let begins_with = |name, start: &str| {
+            let value: Option<&HeaderValue> = headers.get(name);
+            let value =
+                value.filter(|value| value.as_bytes().trim_ascii_start().starts_with(start.as_bytes()));
+            value.is_some_and(|value| value.to_str().is_ok())
+        };
         let (limited, bytes) = LIMITED_AGENT;
-        let limit = text(header::USER_AGENT).starts_with(limited).then_some(bytes - EVENT_OVERHEAD);
-        let are_preferred = text(header::ACCEPT).trim_start().starts_with("text/event-stream");
+        let limit = begins_with(header::USER_AGENT, limited).then_some(bytes - EVENT_OVERHEAD);
+        let are_preferred = begins_with(header::ACCEPT, "text/event-stream");
         Self { limit, are_preferred }
     }
 
@@ -84,7 +89,6 @@ fn replacement(message: &[Bytes], size: usize, limit: usize) -> Option<Vec<Bytes
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
     use toolyard_core::{Json, Object};
 
     use super::*;

@@ -1,7 +1,7 @@
 //! Streamable HTTP for both eras on one endpoint.
 
 use std::pin::pin;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, LazyLock, Weak};
 use std::time::Duration;
 
 use axum::Router;
@@ -12,6 +12,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use memchr::memmem::Finder;
 use tokio::time::timeout;
 use toolyard_core::{ErrorCode, Json, Object, ToolError};
 use toolyard_net::body::{self, BodyReadError};
@@ -442,6 +443,9 @@ pub(super) fn is_json(headers: &HeaderMap) -> bool {
     let mut kinds = headers.get_all(header::CONTENT_TYPE).iter();
     // Of several, another reader of the request may take another one.
     let (Some(kind), None) = (kinds.next(), kinds.next()) else { return false };
+    if kind == "application/json" {
+        return true;
+    }
     let essence = kind.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
     essence.eq_ignore_ascii_case("application/json")
 }
@@ -456,7 +460,9 @@ fn era_of(headers: &HeaderMap) -> Result<ProtocolEra, RpcError> {
 }
 
 pub(in crate::server) fn accepts_stream(headers: &HeaderMap) -> bool {
-    let accepts = |value: &HeaderValue| value.to_str().is_ok_and(|value| value.contains("text/event-stream"));
+    static STREAM: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("text/event-stream"));
+    let accepts =
+        |value: &HeaderValue| value.to_str().is_ok_and(|value| STREAM.find(value.as_bytes()).is_some());
     headers.get_all(header::ACCEPT).iter().any(accepts)
 }
 
