@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
-use toolyard_core::{BackendPhase, Catalog, CauseCode, FailureCause, Tool};
+use toolyard_core::{BackendPhase, Catalog, CauseCode, FailureCause, FailureLog, Tool};
 use toolyard_openapi::{DescriptionError, DescriptionSources, ServiceDescription};
 
 use super::source::{DescriptionFetcher, DescriptionReadError};
@@ -34,6 +34,7 @@ pub(super) struct DescriptionKeeper {
     pub(super) service: watch::Sender<Arc<LoadedService>>,
     /// Requests a refresh.
     pub(super) refresh: Arc<Notify>,
+    pub(super) failures: FailureLog,
 }
 
 /// The reason why the tools could not be loaded or refreshed.
@@ -76,6 +77,10 @@ impl DescriptionKeeper {
         loop {
             let wait = match self.reload().await {
                 Ok(()) => {
+                    let repetitions = self.failures.clear();
+                    if repetitions > 0 {
+                        tracing::info!(handler = %self.name, repetitions, "read the description after repeated failures");
+                    }
                     pause = BACKOFF.0;
                     self.interval
                 }
@@ -174,22 +179,24 @@ impl DescriptionKeeper {
         // Publish the operations first: every listed tool can be called.
         let service = LoadedService::new(description.operations, description.schemes);
         self.service.send_replace(Arc::new(service));
-        self.health.publish(|catalog| {
-            let phase = catalog.phase.clone();
-            *catalog = Catalog { phase, protocol, service_url, tools, ..Catalog::default() };
-        });
+        self.health.publish_lists(Catalog { protocol, service_url, tools, ..Catalog::default() });
         // The server of the description is the one to probe.
         if let Some(target) = target {
             self.health.set_target(&target);
         }
     }
 
-    /// Logs a failure. Tools of an earlier description stay available.
-    fn report_failure(&self, failure: &RefreshError) {
-        tracing::warn!(handler = %self.name, "{failure}");
+    /// Logs a failure, unless it repeats the last one. Tools of an earlier description stay available.
+    fn report_failure(&mut self, failure: &RefreshError) {
+        let cause = failure.cause();
+        match self.failures.record(&cause) {
+            Some(0) => tracing::warn!(handler = %self.name, "{failure}"),
+            Some(repetitions) => tracing::warn!(handler = %self.name, repetitions, "{failure}"),
+            None => tracing::debug!(handler = %self.name, "again: {failure}"),
+        }
         let has_tools = !self.service.borrow().operations.is_empty();
         if !has_tools {
-            let phase = BackendPhase::Unavailable { reason: failure.cause() };
+            let phase = BackendPhase::Unavailable { reason: cause };
             self.health.publish(|catalog| catalog.phase = phase);
         }
     }
