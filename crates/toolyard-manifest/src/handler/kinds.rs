@@ -4,6 +4,7 @@
 //! backends; a question that every kind answers by itself is a method of the trait.
 
 mod builtins;
+mod bus;
 mod cortexone;
 mod function;
 mod grpc;
@@ -14,7 +15,7 @@ mod selector;
 
 use std::collections::BTreeSet;
 
-pub use self::{cortexone::*, function::*, grpc::*, http::*, mcp::*, openapi::*, selector::*};
+pub use self::{bus::*, cortexone::*, function::*, grpc::*, http::*, mcp::*, openapi::*, selector::*};
 use super::{HandlerConfig, RetryPolicy, secrets::SecretCollector};
 use crate::{
     cursor::{KeywordChoice, ValueCursor},
@@ -128,6 +129,8 @@ handler_kinds! {
     "function" => Function(FunctionHandler),
     /// A function on the `CortexOne` platform: an MCP server or one tool.
     "cortexone" => CortexOne(CortexOneHandler),
+    /// The tools that workers announce on the message bus.
+    "bus" => Bus(BusHandler),
 }
 
 impl HandlerKind {

@@ -8,7 +8,8 @@ use std::{
 use serde_json::Value;
 
 use super::{
-    ExtractedSecret, ImportNote, ImportedDocument, NameAllocator, import_servers_of, member, parse,
+    EXPECTED, ExtractedSecret, ImportNote, ImportedDocument, NO_SERVER, NameAllocator, import_servers_of,
+    member, parse,
     rewrite::COPIED_SECRET,
     secrets::SecretExtractor,
     server::is_rename_to,
@@ -119,7 +120,12 @@ fn import_file(
     if servers.is_empty_collection() {
         return None;
     }
-    import_servers_of(&source.name, &root, &servers, names, report)
+    let imported = import_servers_of(&source.name, &root, Some(&servers), names, report)?;
+    if imported.handlers == 0 {
+        report.add(root.problem(NO_SERVER).expected(EXPECTED));
+        return None;
+    }
+    Some(imported)
 }
 
 impl SecretPlacement<'_> {

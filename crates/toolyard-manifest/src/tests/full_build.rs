@@ -23,6 +23,10 @@ fn settings_of_a_full_build_are_refused() {
     tools.yaml:4:32: spec.builtins.scripts.runner: this build has no runner in Kubernetes
       hint: use the program of a release, or build it with `--features full`
     ");
+    assert_snapshot!(check("bus: {url: 'nats://me:hunter2@a:4222'}"), @"
+    tools.yaml:4:14: spec.bus.url: this build has no message bus
+      hint: use the program of a release, or build it with `--features full`
+    ");
     let grpc = registry("  - {name: users, type: grpc, grpcConfig: {endpoint: 'a:1'}}\n");
     assert_snapshot!(problems(&grpc), @"
     tools.yaml:6:5: spec.handlers[0]: this build has no gRPC

@@ -2,6 +2,8 @@
 
 mod client_servers;
 mod editors;
+mod models;
+mod web_tools;
 
 use insta::assert_snapshot;
 use proptest::prelude::*;
@@ -22,6 +24,18 @@ fn import(text: &str) -> Result<ImportedManifest, ManifestProblems> {
     let report = ProblemReport::lenient(&|_| None);
     let import = import_checked(&source("dir/mcp.json", text), &report);
     Ok(report.finish(import)?.expect("no problem, no import"))
+}
+
+/// The notes of an import, one in a line.
+fn notes(import: &ImportedManifest) -> String {
+    import.notes().iter().map(|note| format!("{note}\n")).collect()
+}
+
+/// The `Toolyard` document of an import.
+#[track_caller]
+fn process_document(import: &ImportedManifest) -> String {
+    let yaml = import.to_yaml();
+    yaml.split_once("---\n").unwrap().1.to_owned()
 }
 
 /// The parsed manifest, with the YAML and the notes.
@@ -464,65 +478,6 @@ proptest! {
     }
 }
 
-#[test]
-fn model_behaviors_become_thresholds_of_models() {
-    let text = r#"{
-  "Mcp": {"Servers": [{"Name": "weather", "Command": "uvx"}]},
-  "WebTools": {"MaxSearchResults": 5},
-  "ModelBehaviors": {
-    "Default": {},
-    "Models": {
-      "openrouter/deepseek": {"ToolResultChunkingThreshold": 32000, "MaxTokens": 5},
-      "small": {"MaxTokens": 5}
-    }
-  }
-}"#;
-    let import = import(text).unwrap_or_else(|problems| panic!("{problems}"));
-    let manifest = parse_with(&[source("tools.yaml", &import.to_yaml())], &|_| None).unwrap();
-    let results = manifest.process.builtins.unwrap().results.unwrap();
-    assert_eq!(results.models, [("openrouter/deepseek".to_owned(), 32_000)]);
-    let json = import.to_json();
-    assert_eq!(serde_json::from_str::<Value>(&json).unwrap()[1]["kind"], "Toolyard");
-    let from_json = parse_with(&[source("tools.json", &json)], &|_| None).unwrap();
-    assert_eq!(from_json.process.builtins.unwrap().results.unwrap(), results);
-    assert_snapshot!(import.to_yaml().split_once("---\n").unwrap().1, @"
-    apiVersion: toolyard.dev/v1alpha1
-    kind: Toolyard
-    spec:
-      builtins:
-        results:
-          models:
-            openrouter/deepseek:
-              threshold: 32000
-        scripts:
-          enabled: false
-        guides:
-          enabled: false
-        skills:
-          enabled: false
-        search:
-          enabled: false
-        mcp:
-          enabled: false
-    ");
-    let notes: String = import.notes().iter().map(|note| format!("{note}\n")).collect();
-    assert_snapshot!(notes, @r#"
-    dir/mcp.json:1:1: not imported: `WebTools`
-    dir/mcp.json:4:21: ModelBehaviors: not imported: `Default`
-    dir/mcp.json:7:30: ModelBehaviors.Models["openrouter/deepseek"]: not imported: `MaxTokens`
-    dir/mcp.json:8:16: ModelBehaviors.Models.small: not imported: `MaxTokens`
-    "#);
-    assert_snapshot!(
-        problems(r#"{"Mcp": {"Servers": [{"Name": "a", "Command": "x"}]}, "ModelBehaviors": {"Models": {"m": {"ToolResultChunkingThreshold": 0}, "n": 5}}}"#),
-        @"
-    dir/mcp.json:1:122: ModelBehaviors.Models.m.ToolResultChunkingThreshold: this number is out of range
-      expected a whole number from 1 to 1000000000
-    dir/mcp.json:1:131: ModelBehaviors.Models.n: found a number
-      expected an object
-    "
-    );
-}
-
 /// Files of clients in a folder of their own.
 struct ClientFiles(tempfile::TempDir);
 
@@ -544,27 +499,27 @@ impl ClientFiles {
     }
 }
 
+/// A gateway follows the file, whose servers change.
 #[test]
-fn models_of_an_imported_file_take_effect() {
-    let settings = r#"{"Mcp": {"Servers": [{"Name": "a", "Command": "x"}]}, "ModelBehaviors": {"Models":
-        {"m": {"ToolResultChunkingThreshold": 5}, "n": {"ToolResultChunkingThreshold": 6}}}}"#;
-    let process = |builtins: &str| {
-        format!("apiVersion: toolyard.dev/v1alpha1\nkind: Toolyard\nspec: {{builtins: {builtins}}}\n")
+fn file_without_servers_is_served_with_a_warning() {
+    let check = |text: &str| {
+        let files = ClientFiles::new(&[("mcp.json", text)]);
+        let (manifest, notes) = load_and_import(&[], &[files.path("mcp.json")]).unwrap();
+        assert!(manifest.handlers.is_empty() && notes[0].is_warning, "{text}");
+        notes.iter().map(|note| files.hide_folder(&note.to_string()) + "\n").collect::<String>()
     };
-    let check = |builtins: Option<&str>, expected: Option<&[(&str, usize)]>| {
-        let text = builtins.map(process).unwrap_or_default();
-        let files = ClientFiles::new(&[("settings.json", settings), ("gateway.yaml", &text)]);
-        let manifests = [files.path("gateway.yaml")];
-        let (manifest, _) = load_and_import(&manifests, &[files.path("settings.json")]).unwrap();
-        let builtins = manifest.process.builtins.unwrap();
-        let models = builtins.results.map(|results| results.models);
-        let expected = expected.map(|models| models.iter().map(|(id, n)| ((*id).to_owned(), *n)).collect());
-        assert_eq!(models, expected);
-        assert_eq!(manifest.handlers[0].name.as_str(), "builtins");
-    };
-    check(None, Some(&[("m", 5), ("n", 6)]));
-    check(Some("{results: {models: {m: {threshold: 9}}}}"), Some(&[("m", 9), ("n", 6)]));
-    check(Some("{results: {enabled: false}}"), None);
+    assert_snapshot!(check(r#"{"mcpServers": {}}"#), @"DIR/mcp.json:1:1: this file has no enabled server with a supported transport");
+    assert_snapshot!(check(r#"{"Mcp": {"Servers": []}}"#), @"DIR/mcp.json:1:1: this file has no enabled server with a supported transport");
+    assert_snapshot!(check(r#"{"servers": {"a": {"command": "x", "disabled": true}}}"#), @"
+    DIR/mcp.json:1:1: this file has no enabled server with a supported transport
+    DIR/mcp.json:1:19: servers.a: `a` is disabled and not imported
+    ");
+    let files = ClientFiles::new(&[("mcp.json", "{}")]);
+    let problems = load_and_import(&[], &[files.path("mcp.json")]).unwrap_err().to_string();
+    assert_snapshot!(files.hide_folder(&problems), @"
+    DIR/mcp.json:1:1: no MCP servers found
+      expected `mcpServers`, or `servers` (VS Code), with at least one server
+    ");
 }
 
 #[test]

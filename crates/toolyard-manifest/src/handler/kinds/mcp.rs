@@ -302,7 +302,10 @@ fn stdio(fields: &mut ObjectFields<'_>) -> Option<McpTransport> {
     let work_dir = fields.optional("workDir", |cursor| cursor.parse(formats::folder));
     let env = fields.with_default(
         "env",
-        |cursor| cursor.entries(formats::variable_name, ValueCursor::text),
+        |cursor| {
+            cursor.mark_secret();
+            cursor.entries(formats::variable_name, ValueCursor::text)
+        },
         Vec::new(),
     );
     let first_start = fields.optional("firstStart", ValueCursor::timeout);

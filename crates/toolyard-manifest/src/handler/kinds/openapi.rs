@@ -169,9 +169,7 @@ fn config(cursor: ValueCursor<'_>) -> Option<OpenApiHandler> {
     let auth = auth::config_auth(&mut fields);
     let credentials = |cursor: ValueCursor<'_>| cursor.entries(formats::any_name, credentials::read);
     let credentials = fields.with_default("credentials", credentials, Vec::new());
-    let variables = |cursor: ValueCursor<'_>| {
-        cursor.entries(formats::any_name, |cursor| cursor.text().map(SecretString::new))
-    };
+    let variables = |cursor: ValueCursor<'_>| cursor.entries(formats::any_name, ValueCursor::secret);
     let server_variables = fields.with_default("serverVariables", variables, Vec::new());
     let refresh = fields.with_default("refresh", ValueCursor::duration, DEFAULT_REFRESH);
     let probe = fields.optional("probe", service_probe::read);

@@ -24,7 +24,8 @@ section! {
     /// Settings of `execute_python_script`.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct ScriptSettings: Default = "scripts" {
-        /// Runner of scripts: this machine, in the sandbox, or a pod of a cluster for each script.
+        /// Runner of scripts: this machine, in the sandbox, a pod of a cluster for each script, or a scripts manager on
+        /// the message bus, whose settings then apply.
         pub runner: ScriptRunner = "runner", RunnerField, default ScriptRunner::Local;
         /// Permit network access.
         pub network: bool = "network", FlagField, default false;
@@ -82,11 +83,17 @@ pub enum ScriptRunner {
     Local,
     /// `kubernetes`: each in a pod of the cluster.
     Kubernetes,
+    /// `bus`: a scripts manager on the message bus.
+    Bus,
 }
 
 const RUNNER: KeywordChoice<ScriptRunner> = KeywordChoice {
     noun: "runner of scripts",
-    words: &[("local", ScriptRunner::Local), ("kubernetes", ScriptRunner::Kubernetes)],
+    words: &[
+        ("local", ScriptRunner::Local),
+        ("kubernetes", ScriptRunner::Kubernetes),
+        ("bus", ScriptRunner::Bus),
+    ],
     unsupported: &[],
 };
 
@@ -98,8 +105,10 @@ impl FieldType for RunnerField {
 
     fn read(&self, cursor: ValueCursor<'_>) -> Option<ScriptRunner> {
         let runner = cursor.clone().choice(&RUNNER)?;
-        if runner == ScriptRunner::Kubernetes {
-            full_build::require(&cursor, "runner in Kubernetes");
+        match runner {
+            ScriptRunner::Local => {}
+            ScriptRunner::Kubernetes => full_build::require(&cursor, "runner in Kubernetes"),
+            ScriptRunner::Bus => full_build::require(&cursor, "message bus"),
         }
         Some(runner)
     }
