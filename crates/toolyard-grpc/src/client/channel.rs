@@ -10,12 +10,15 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::uri::{Authority, PathAndQuery, Scheme};
-use http::{HeaderMap, HeaderName, Request, Response, Uri};
+use http::{HeaderMap, HeaderName, Request, Response, StatusCode, Uri, header};
 use http_body::{Body, Frame, SizeHint};
+use tonic::{Code, Status};
 use toolyard_net::budget::{ByteBudget, ByteReservation, SMALL_MESSAGE};
 use toolyard_net::client::RequestError;
 use toolyard_net::http2::Http2Client;
 use tower_service::Service;
+
+use super::status::foreign_message;
 
 /// The HTTP/2 client of a server.
 pub type GrpcHttpClient = Http2Client<tonic::body::Body>;
@@ -78,9 +81,34 @@ impl Service<Request<tonic::body::Body>> for GrpcChannel {
         Box::pin(async move {
             let mut response = client.send(request).await?;
             drop_malformed_details(response.headers_mut());
+            if let Some(status) = foreign_status(&response) {
+                // The status is of ASCII, and has no details: it fits into headers.
+                let _infallible = status.add_header(response.headers_mut());
+            }
             Ok(response.map(|body| CheckedBody::new(body, budget)))
         })
     }
+}
+
+/// Returns the status of a response that is not one of gRPC, such as a proxy's, by its status of HTTP
+/// (http-grpc-status-mapping.md of gRPC).
+fn foreign_status<B>(response: &Response<B>) -> Option<Status> {
+    let content_type = response.headers().get(header::CONTENT_TYPE).map(|kind| kind.as_bytes());
+    let is_grpc = response.status() == StatusCode::OK
+        && content_type.is_some_and(|kind| kind.starts_with(b"application/grpc"));
+    if is_grpc || response.headers().contains_key(Status::GRPC_STATUS) {
+        return None;
+    }
+    let status = response.status().as_u16();
+    let code = match status {
+        400 => Code::Internal,
+        401 => Code::Unauthenticated,
+        403 => Code::PermissionDenied,
+        404 => Code::Unimplemented,
+        429 | 502..=504 => Code::Unavailable,
+        _ => Code::Unknown,
+    };
+    Some(Status::new(code, foreign_message(status)))
 }
 
 /// Removes details that are not base64: tonic panics about them.

@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use http::HeaderMap;
 use http::uri::PathAndQuery;
-use prost::Message;
 use prost::encoding::{WireType, encode_key, encode_varint};
 use tokio::sync::mpsc;
 use tonic::{Code, Status, Streaming};
@@ -17,7 +16,9 @@ use tonic_reflection::pb::v1::{ServerReflectionRequest, ServerReflectionResponse
 
 use super::channel::GrpcChannel;
 use super::delivery;
-use super::status::RequestFault;
+use super::details::shortened;
+use super::file_head::FileHead;
+use super::status::{RequestFault, foreign_http_status};
 
 /// The versions of the protocol with their methods, the preferred one first.
 const VERSIONS: [(&str, &str); 2] = [
@@ -27,6 +28,12 @@ const VERSIONS: [(&str, &str); 2] = [
 
 /// Maximum number of services and files of a server.
 const MAX_ITEMS: usize = 10_000;
+
+/// Maximum number of imports of all files. Those of Google's APIs have some thousands.
+const MAX_IMPORTS: usize = 100_000;
+
+/// Maximum length of the reason for which a server does not give a file, in characters.
+const MAX_REASON_CHARS: usize = 200;
 
 /// The services of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,7 +57,7 @@ pub(super) enum ReflectionError {
     Fault(#[source] FaultError),
     #[error("the server's reflection is larger than {0} bytes")]
     TooLarge(usize),
-    #[error("the server's reflection has more than {MAX_ITEMS} services or files")]
+    #[error("the server's reflection has more than {MAX_ITEMS} services or files, or {MAX_IMPORTS} imports")]
     TooMany,
     #[error("the server's reflection answers another request")]
     Mismatch,
@@ -60,16 +67,6 @@ pub(super) enum ReflectionError {
 #[derive(Debug, thiserror::Error)]
 #[error("{}", .0.cause())]
 pub(super) struct FaultError(pub(super) RequestFault);
-
-/// The members of a `FileDescriptorProto` that name files. The rest stays encoded, because it may have options that are
-/// only known by descriptors.
-#[derive(Clone, PartialEq, Message)]
-struct FileHead {
-    #[prost(string, tag = "1")]
-    name: String,
-    #[prost(string, repeated, tag = "3")]
-    dependencies: Vec<String>,
-}
 
 /// Reads the services. `is_wanted` selects those whose files are read.
 ///
@@ -102,6 +99,10 @@ struct ReflectionSession {
     bytes: usize,
     files: BTreeMap<String, (Bytes, FileHead)>,
     read_bytes: usize,
+    /// Number of the imports of all files.
+    import_count: usize,
+    /// Imports of files that were added, and not requested yet.
+    imports: BTreeSet<String>,
     /// The answer to the first request.
     services: Vec<String>,
 }
@@ -124,8 +125,16 @@ impl ReflectionSession {
         let mut client = channel.grpc(bytes);
         let responses = client.streaming(request, PathAndQuery::from_static(path), codec).await;
         let responses = responses.map_err(|status| failed(status, bytes))?.into_inner();
-        let mut session =
-            Self { requests, responses, bytes, files: BTreeMap::new(), read_bytes: 0, services: Vec::new() };
+        let mut session = Self {
+            requests,
+            responses,
+            bytes,
+            files: BTreeMap::new(),
+            read_bytes: 0,
+            import_count: 0,
+            imports: BTreeSet::new(),
+            services: Vec::new(),
+        };
         match session.next().await? {
             MessageResponse::ListServicesResponse(list) => {
                 session.services = list.service.into_iter().map(|service| service.name).collect();
@@ -149,20 +158,31 @@ impl ReflectionSession {
     ) -> Result<ReflectedServices, ReflectionError> {
         let services = std::mem::take(&mut self.services);
         let wanted: Vec<String> = services.iter().filter(|name| is_wanted(name)).cloned().collect();
-        let missing = self.request_all(wanted, MessageRequest::FileContainingSymbol).await?;
-        let mut unknown = BTreeSet::new();
+        let mut missing = self.request_all(wanted.clone(), MessageRequest::FileContainingSymbol).await?;
+        let mut requested = BTreeSet::new();
         loop {
-            let imports = self.files.values().flat_map(|(_, head)| &head.dependencies);
-            let absent = imports.filter(|name| !self.files.contains_key(*name) && !unknown.contains(*name));
-            let absent: BTreeSet<String> = absent.cloned().collect();
+            let imports = std::mem::take(&mut self.imports).into_iter();
+            let absent: Vec<String> = imports
+                .filter(|name| !self.files.contains_key(name) && requested.insert(name.clone()))
+                .collect();
             if absent.is_empty() {
                 break;
             }
-            unknown.extend(absent.iter().cloned());
-            let absent = absent.into_iter().collect();
+            if requested.len() > MAX_ITEMS {
+                return Err(ReflectionError::TooMany);
+            }
             let _unreadable = self.request_all(absent, MessageRequest::FileByFilename).await?;
         }
+        missing.extend(self.undefined(wanted, &missing));
         Ok(ReflectedServices { version, services, missing, file_set: file_set(&self.files) })
+    }
+
+    /// Returns the services that no file defines, though the server has given one.
+    fn undefined(&self, wanted: Vec<String>, missing: &[(String, String)]) -> Vec<(String, String)> {
+        let mut known: BTreeSet<&str> = missing.iter().map(|(name, _)| name.as_str()).collect();
+        known.extend(self.files.values().flat_map(|(_, head)| head.services.iter().map(String::as_str)));
+        let undefined = wanted.into_iter().filter(|name| !known.contains(name.as_str()));
+        undefined.map(|name| (name, "the server's files do not define it".to_owned())).collect()
     }
 
     /// Requests files by these names and adds them. Returns the names that the server refuses.
@@ -180,7 +200,9 @@ impl ReflectionSession {
                 MessageResponse::FileDescriptorResponse(files) => {
                     files.file_descriptor_proto.into_iter().try_for_each(|file| self.add(file))?;
                 }
-                MessageResponse::ErrorResponse(error) => refused.push((name, error.error_message)),
+                MessageResponse::ErrorResponse(error) => {
+                    refused.push((name, shortened(&error.error_message, MAX_REASON_CHARS)));
+                }
                 _ => return Err(ReflectionError::Mismatch),
             }
         }
@@ -188,7 +210,8 @@ impl ReflectionSession {
     }
 
     fn add(&mut self, file: Vec<u8>) -> Result<(), ReflectionError> {
-        let Ok(head) = FileHead::decode(&*file) else { return Ok(()) };
+        // Services of a malformed file are undefined.
+        let Some(head) = FileHead::read(&file) else { return Ok(()) };
         if self.files.contains_key(&head.name) {
             return Ok(());
         }
@@ -196,9 +219,11 @@ impl ReflectionSession {
         if self.read_bytes > self.bytes {
             return Err(ReflectionError::TooLarge(self.bytes));
         }
-        if self.files.len() >= MAX_ITEMS {
+        self.import_count += head.dependencies.len();
+        if self.files.len() >= MAX_ITEMS || self.import_count > MAX_IMPORTS {
             return Err(ReflectionError::TooMany);
         }
+        self.imports.extend(head.dependencies.iter().cloned());
         self.files.insert(head.name.clone(), (file.into(), head));
         Ok(())
     }
@@ -215,7 +240,11 @@ fn reflection_request(message: MessageRequest) -> ServerReflectionRequest {
 
 fn failed(status: Status, bytes: usize) -> ReflectionError {
     match RequestFault::of(status, bytes) {
-        RequestFault::Refused(status) if status.code() == Code::Unimplemented => ReflectionError::Unsupported,
+        RequestFault::Refused(status)
+            if status.code() == Code::Unimplemented && foreign_http_status(&status).is_none() =>
+        {
+            ReflectionError::Unsupported
+        }
         RequestFault::TooLarge(bytes) => ReflectionError::TooLarge(bytes),
         fault => ReflectionError::Fault(FaultError(fault)),
     }
@@ -253,6 +282,7 @@ fn file_set(files: &BTreeMap<String, (Bytes, FileHead)>) -> Bytes {
 
 #[cfg(test)]
 mod tests {
+    use prost::Message;
     use prost_types::{FileDescriptorProto, FileDescriptorSet};
 
     use super::*;
@@ -267,7 +297,7 @@ mod tests {
                 ..Default::default()
             };
             let bytes = file.encode_to_vec();
-            let head = FileHead::decode(&*bytes).unwrap();
+            let head = FileHead::read(&bytes).unwrap();
             ((*name).to_owned(), (bytes.into(), head))
         };
         let set = file_set(&files.iter().map(file).collect());

@@ -1,3 +1,5 @@
+use toolyard_core::Registry;
+
 use super::*;
 
 #[test]
@@ -42,4 +44,26 @@ fn content_types_of_grpc() {
     for content_type in ["application/json", "application/grpc-web", "application/grpcx", ""] {
         check(content_type, false);
     }
+}
+
+/// Handlers that have not answered yet delay the list.
+#[tokio::test(start_paused = true)]
+async fn list_ends_at_the_deadline_of_its_caller() {
+    let (_registry, unsettled) = watch::channel(Arc::new(Registry::default()));
+    let (_stopping, stopping) = watch::channel(false);
+    let mut service = ToolService(Arc::new(ToolServiceParts {
+        gateway: Arc::new(Gateway::new(unsettled, Vec::new())),
+        caller: |_| Ok(Caller::default()),
+        owner: |_| None,
+        stopping,
+        budget: ByteBudget::default(),
+        message_bytes: 1024,
+        message_time: Duration::from_secs(30),
+    }));
+    let request = Request::post(LIST_TOOLS_PATH).header(header::CONTENT_TYPE, "application/grpc");
+    let request = request.header("grpc-timeout", "2S").body(Body::from(vec![0; MESSAGE_HEAD_BYTES])).unwrap();
+    let start = Instant::now();
+    let response = timeout(Duration::from_secs(60), service.call(request)).await.expect("an answer").unwrap();
+    assert_eq!(response.headers()["grpc-status"], "4");
+    assert_eq!(start.elapsed().as_secs(), 2);
 }
