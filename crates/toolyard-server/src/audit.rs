@@ -1,10 +1,11 @@
 //! The audit trail: an append-only record of calls and operators' actions.
 //!
-//! - `record`: the format of a record;
+//! - `record`: the format of a record; `arguments`: arguments in it;
 //! - `observer`: queues calls as they end, without blocking them;
 //! - `writer`: writes queued records to the store, and to a file if configured; `service` starts and stops it;
 //! - [`query`]: reads the trail.
 
+mod arguments;
 mod observer;
 pub mod query;
 mod record;
@@ -18,12 +19,12 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::Notify;
-use toolyard_core::store::KeySpace;
+use tokio::sync::{Notify, broadcast};
+use toolyard_core::store::{KeySpace, LogRecord};
 
 pub(crate) use observer::actor_of;
 use record::QueuedRecord;
-pub use record::{AuditAction, AuditActor, AuditEvent, AuditedToolChange};
+pub use record::{AuditAction, AuditActor, AuditEvent, AuditedRun, AuditedToolChange};
 pub use service::AuditService;
 pub use writer::AuditWriter;
 
@@ -70,7 +71,12 @@ pub struct AuditQueue {
     /// Prefix that distinguishes request ids of this process from those of others.
     node: String,
     not_empty: Notify,
+    /// Written records, for the followers of the trail.
+    written: broadcast::Sender<Arc<str>>,
 }
+
+/// Number of records that a follower may be behind; then it misses the oldest ones.
+const FOLLOWED_RECORDS: usize = 1024;
 
 /// Records that were taken from the queue, and the bytes that they hold there until they are written or lost.
 #[derive(Debug, Default)]
@@ -96,6 +102,7 @@ impl AuditQueue {
             next_number: AtomicU64::new(0),
             node: crate::keys::key::hex(&node),
             not_empty: Notify::new(),
+            written: broadcast::Sender::new(FOLLOWED_RECORDS),
         })
     }
 
@@ -111,6 +118,12 @@ impl AuditQueue {
         self.removed.load(Ordering::Relaxed)
     }
 
+    /// Returns the records that are written from now on, as JSON.
+    #[must_use]
+    pub fn subscribe(&self) -> broadcast::Receiver<Arc<str>> {
+        self.written.subscribe()
+    }
+
     /// Queues an action other than a call.
     pub fn record_event(&self, event: AuditEvent) {
         self.push(QueuedRecord::Event(event));
@@ -119,6 +132,11 @@ impl AuditQueue {
     /// Queues a change of a tool.
     pub fn record_change(&self, change: AuditedToolChange) {
         self.push(QueuedRecord::Change(Box::new(change)));
+    }
+
+    /// Queues a run of a scheduled task.
+    pub fn record_run(&self, run: AuditedRun) {
+        self.push(QueuedRecord::Run(Box::new(run)));
     }
 
     /// Queues a record. If its arguments do not fit, it has their digest instead; if that does not fit, it is lost.
@@ -173,9 +191,26 @@ impl AuditQueue {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
+    /// Waits until there are queued records. They may have arrived during the last write, which left them here.
+    async fn wait_for_records(&self) {
+        while self.queue_length() == 0 {
+            self.not_empty.notified().await;
+        }
+    }
+
     /// Counts taken records as written.
     fn mark_written(&self, records: usize, bytes: usize) {
         self.release(records, bytes);
+    }
+
+    /// Passes written records to the followers of the trail.
+    fn announce(&self, records: &[LogRecord]) {
+        if self.written.receiver_count() > 0 {
+            for record in records {
+                // The last follower may have left.
+                let _unfollowed = self.written.send(record.body.as_str().into());
+            }
+        }
     }
 
     /// Counts taken records as lost.

@@ -8,17 +8,19 @@ use toolyard_agent::search::ToolEmbeddings;
 use toolyard_core::LongWork;
 use toolyard_core::long_work::BackgroundSpawner;
 use toolyard_core::store::Store;
-use toolyard_manifest::{ArgumentRecording, ProcessSettings};
+use toolyard_manifest::{ArgumentRecording, Manifest, ProcessSettings};
 use toolyard_mcp::server::owner_of;
 use toolyard_net::budget::ByteBudget;
 use toolyard_process::ProcessTable;
 use toolyard_store::{DatabaseLocation, StoreOptions};
 
 use crate::audit::{AuditQueue, AuditQueueOptions};
+use crate::cluster_members::ClusterGateway;
 use crate::counters::CallCounters;
 use crate::embeddings;
 use crate::fleet::{FleetHandle, UnstartedFleet};
 use crate::log::LogControl;
+use crate::manifest_edits::ServedManifest;
 use crate::routes::GatewayStage;
 use crate::start::{GatewayOptions, StartError};
 use crate::status::LastEdit;
@@ -45,6 +47,12 @@ pub(crate) struct GatewayContext {
     pub(crate) log: LogControl,
     /// The offer and the status of the handlers, and commands to the fleet.
     pub(crate) fleet: FleetHandle,
+    /// The manifest that is served.
+    pub(crate) manifest: watch::Sender<ServedManifest>,
+    /// The running gateways of the cluster.
+    pub(crate) cluster_members: watch::Sender<Arc<[ClusterGateway]>>,
+    /// Location of the store, without its password.
+    pub(crate) store_location: Option<Arc<str>>,
     /// Outcome of the last edit of the manifest or of the certificate.
     pub(crate) last_edit: watch::Sender<Option<LastEdit>>,
     /// Lifecycle stage of the gateway.
@@ -59,9 +67,10 @@ impl GatewayContext {
     /// # Errors
     /// If the in-memory store cannot be opened, or the certificates for the embedding endpoint cannot be read.
     pub(crate) async fn create(
-        process: &ProcessSettings,
+        manifest: &Manifest,
         options: &GatewayOptions,
     ) -> Result<(Self, UnstartedFleet), StartError> {
+        let process = &manifest.process;
         let (unstarted, fleet) = UnstartedFleet::new();
         let background: BackgroundSpawner = Arc::new(|work| drop(spawn_blocking(work)));
         let context = Self {
@@ -75,6 +84,9 @@ impl GatewayContext {
             embeddings: embeddings::create(process)?,
             log: options.log.clone(),
             fleet,
+            manifest: watch::Sender::new(ServedManifest::of(manifest)),
+            cluster_members: watch::Sender::new(Arc::from([])),
+            store_location: options.store_location.as_deref().map(Arc::from),
             last_edit: watch::Sender::new(None),
             stage: watch::Sender::new(GatewayStage::Starting),
             stopping: watch::Sender::new(false),

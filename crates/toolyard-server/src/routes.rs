@@ -22,6 +22,7 @@ use crate::frontends::rest::{self, ProblemDetails};
 use crate::frontends::{self, FrontendDeps};
 use crate::health;
 use crate::keys::{AuthLayer, AuthenticatedCaller};
+use crate::listeners::ListeningAddresses;
 use crate::start::StartError;
 use crate::telemetry::GatewayTelemetry;
 
@@ -39,26 +40,40 @@ pub enum GatewayStage {
 /// Content type of the Prometheus text format.
 const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Returns every route. All routes except the health checks and the OpenAPI document are authenticated if keys are required.
+/// Returns every route. All routes except the health checks, the OpenAPI document, the agent card, notifications of agents, the exchange of a one-time code for a
+/// session, and the files of the console are authenticated if keys are required.
 ///
 /// # Errors
 /// If a frontend lacks something of this system.
-pub(crate) fn all(
-    context: &GatewayContext,
-    deps: &FrontendDeps<'_>,
-    telemetry: &Arc<GatewayTelemetry>,
-) -> Result<GatewayRoutes, StartError> {
+pub(crate) fn all(context: &GatewayContext, deps: &FrontendDeps<'_>) -> Result<HttpRoutes, StartError> {
     let (guard, keys) = (deps.guard, deps.keys.clone());
     let mcp = frontends::mcp::endpoint(context, deps)?;
     let auth = AuthLayer::new(keys.clone(), guard.clone());
     let metrics =
-        Router::new().route("/metrics", get(metrics)).with_state((guard.clone(), telemetry.clone()));
-    let authenticated = frontends::routes(context, deps, mcp.clone())
+        Router::new().route("/metrics", get(metrics)).with_state((guard.clone(), deps.telemetry.clone()));
+    let rest = rest::state(context, deps);
+    let authenticated = frontends::routes(&rest, deps, mcp.clone())
         .merge(metrics)
         .fallback(rest::not_found)
         .layer(auth.clone());
-    let router = health::routes(context, keys).merge(rest::public_routes(guard)).merge(authenticated);
-    Ok(GatewayRoutes { mcp, auth, router })
+    let notifications = frontends::a2a::notifications::route(context, deps, &rest);
+    let public = rest::public_router(rest, Arc::new(guard.clone()))
+        .merge(notifications)
+        .merge(frontends::a2a::card_route(context, deps.a2a, guard, &keys));
+    let router = health::routes(context, keys).merge(public).merge(authenticated);
+    let settings = &context.process.console;
+    let with_console = router.clone().merge(frontends::console::routes());
+    let main = if settings.enabled && settings.listen.is_empty() { with_console.clone() } else { router };
+    let of_router = |router| GatewayRoutes { mcp: mcp.clone(), auth: auth.clone(), router };
+    Ok(HttpRoutes { main: of_router(main), console: of_router(with_console) })
+}
+
+/// All routes, by the addresses that serve them.
+pub(crate) struct HttpRoutes {
+    /// Those of `listen`.
+    pub(crate) main: GatewayRoutes,
+    /// Those of the console's own addresses.
+    pub(crate) console: GatewayRoutes,
 }
 
 /// All routes.
@@ -82,8 +97,8 @@ impl HttpService for GatewayRoutes {
 
 /// Returns the allowed hosts and origins of requests. Other gateways of a cluster use the configured cluster address as
 /// host.
-pub(crate) fn guard(process: &ProcessSettings, listening: &[ListenAddress]) -> BrowserGuard {
-    let own = listening.iter().filter_map(ListenAddress::tcp).map(|address| host_of(address.ip()));
+pub(crate) fn guard(process: &ProcessSettings, listening: &ListeningAddresses) -> BrowserGuard {
+    let own = listening.http1().filter_map(ListenAddress::tcp).map(|address| host_of(address.ip()));
     let in_cluster = process.cluster.iter().filter_map(|cluster| {
         let address = cluster.address.parse::<http::Uri>().ok()?;
         address.host().map(str::to_owned)
@@ -92,7 +107,7 @@ pub(crate) fn guard(process: &ProcessSettings, listening: &[ListenAddress]) -> B
         own_hosts: own.chain(in_cluster).collect(),
         hosts: process.allowed_hosts.clone(),
         origins: process.allowed_origins.clone(),
-        exposed: listening.iter().any(ListenAddress::is_exposed),
+        exposed: listening.http1().any(ListenAddress::is_exposed),
     }
 }
 

@@ -3,6 +3,7 @@
 //! The first members are those of a `ToolRegistry`'s status, for all registries of the manifest together. The members
 //! after them are specific to the gateway.
 
+mod last_edit;
 mod listeners;
 mod overall_phase;
 
@@ -18,12 +19,15 @@ use toolyard_core::timestamp::iso_8601;
 use toolyard_core::{BackendPhase, FailureCause, Gateway, Registry};
 use toolyard_process::{ProcessInfo, ProcessTable};
 
+use crate::cluster_members::ClusterGateway;
 use crate::dropped_notices::dropped_notices;
 use crate::fleet::definitions::DefinitionDigest;
 use crate::fleet::{DefinitionChange, HandlerOrigin, HandlerStatus, ServedDefinition};
 use crate::keys::AuthenticatedCaller;
 use crate::listeners::ListeningAddresses;
+use crate::manifest_edits::ServedManifest;
 
+pub use self::last_edit::LastEdit;
 use self::listeners::ListenerStatus;
 use self::overall_phase::{OverallPhase, count, is_pending};
 
@@ -35,32 +39,18 @@ pub struct StatusReporter {
     pub statuses: watch::Receiver<Arc<[HandlerStatus]>>,
     /// The programs of the handlers.
     pub processes: ProcessTable,
+    /// The manifest that is served.
+    pub manifest: watch::Receiver<ServedManifest>,
+    /// The running gateways of the cluster.
+    pub cluster_members: watch::Receiver<Arc<[ClusterGateway]>>,
+    /// Location of the store, without its password.
+    pub store_location: Option<Arc<str>>,
     /// Outcome of the last edit of the manifest.
     pub last_edit: watch::Receiver<Option<LastEdit>>,
     /// Embeddings of tools for the search, if an endpoint is configured.
     pub embeddings: Option<Arc<ToolEmbeddings>>,
     /// The bound addresses.
     pub(crate) listening: ListeningAddresses,
-}
-
-/// Outcome of an edit of the manifest.
-#[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct LastEdit {
-    /// Time of the edit.
-    pub time: String,
-    /// True if it was applied. Otherwise nothing has changed.
-    pub applied: bool,
-    /// The changes, or the reason for the refusal.
-    pub message: String,
-}
-
-impl LastEdit {
-    /// Creates the outcome of an edit that has just been applied or refused.
-    #[must_use]
-    pub fn now(applied: bool, message: String) -> Self {
-        Self { time: iso_8601(SystemTime::now()), applied, message }
-    }
 }
 
 #[derive(Debug, Serialize)]
@@ -76,8 +66,17 @@ struct GatewayStatus {
     /// The listening addresses, for operators.
     #[serde(skip_serializing_if = "Option::is_none")]
     listeners: Option<Vec<ListenerStatus>>,
+    /// Digest of the manifest's texts, for callers that no scope limits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    manifest_digest: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_edit: Option<LastEdit>,
+    /// Location of the store, for operators.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    store: Option<Arc<str>>,
+    /// The running gateways of the cluster, for operators.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    cluster: Arc<[ClusterGateway]>,
     version: &'static str,
 }
 
@@ -241,6 +240,8 @@ impl StatusReporter {
     /// may block for a moment.
     #[must_use]
     pub fn status(&self, caller: &AuthenticatedCaller) -> String {
+        // Before the handlers, so that it is never that of a later manifest.
+        let manifest_digest = sees_all(caller).then(|| self.manifest.borrow().digest.clone());
         let registry = Registry::view_for(self.gateway.registry(), &caller.to_caller());
         let statuses = self.visible_statuses(caller, &registry);
         let (handlers, discovered_tools) = self.handler_reports(&registry, &statuses);
@@ -260,7 +261,10 @@ impl StatusReporter {
                 estimated_tokens: advertised.tokens(),
             },
             listeners: caller.access.admin.then(|| ListenerStatus::of(&self.listening)),
-            last_edit: self.last_edit.borrow().clone().filter(|_| caller.access.admin),
+            manifest_digest,
+            last_edit: self.last_edit.borrow().clone().filter(|_| sees_all(caller)),
+            store: self.store_location.clone().filter(|_| caller.access.admin),
+            cluster: if caller.access.admin { self.cluster_members.borrow().clone() } else { Arc::from([]) },
             version: env!("CARGO_PKG_VERSION"),
         };
         // Serializing these types cannot fail.
@@ -296,14 +300,14 @@ impl StatusReporter {
         Some(handler.declared.kind.name().to_owned())
     }
 
-    /// Returns the handlers visible to a caller: all for operators, otherwise those with something callable.
+    /// Returns the handlers visible to a caller: all for operators and for callers without a key, otherwise those with
+    /// something callable.
     fn visible_statuses(&self, caller: &AuthenticatedCaller, registry: &Registry) -> Vec<HandlerStatus> {
         let has_something = |standing: &HandlerStatus| {
             registry.phases().iter().any(|(handler, _)| **handler == *standing.declared.name.as_str())
         };
         let statuses = self.statuses.borrow().clone();
-        let handler_reports =
-            statuses.iter().filter(|standing| caller.access.admin || has_something(standing));
+        let handler_reports = statuses.iter().filter(|standing| sees_all(caller) || has_something(standing));
         // Changed tools are reported to operators only: others may not be allowed to see all of them.
         let changes = |standing: &HandlerStatus| match caller.access.admin {
             true => standing.changes.clone(),
@@ -350,6 +354,11 @@ impl StatusReporter {
         }
         (handlers, discovered_tools)
     }
+}
+
+/// True if all handlers exist for a caller: an operator, or one without a key, which no scope limits.
+fn sees_all(caller: &AuthenticatedCaller) -> bool {
+    caller.access.admin || caller.grant.is_none()
 }
 
 /// Returns the conditions of the specification, then those of its reference implementation.

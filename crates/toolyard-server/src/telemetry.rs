@@ -3,7 +3,8 @@
 //! - [`names`]: names of every instrument, span and attribute;
 //! - `metrics`, `labels`: measurements of calls, under a limited number of labels;
 //! - `gauges`: values that are read when metrics are collected;
-//! - `trace`, `context`: spans, and the trace context of a call;
+//! - `trace`, `context`, `scripts`: spans, and the trace context of a call;
+//! - `history`: the metrics of the last hours;
 //! - `settings`: the collector, from the manifest or the environment;
 //! - `export`, `spans`, `losses`, `collector`: export to a collector, outside the path of calls.
 //!
@@ -15,10 +16,13 @@ mod context;
 #[cfg(feature = "full")]
 mod export;
 mod gauges;
+pub(crate) mod history;
 mod labels;
 mod losses;
 mod metrics;
 pub mod names;
+#[cfg(feature = "full")]
+mod scripts;
 mod settings;
 #[cfg(feature = "full")]
 mod spans;
@@ -36,6 +40,7 @@ use opentelemetry::{Key, KeyValue, Value};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::metrics::{Instrument, MeterProviderBuilder, SdkMeterProvider, Stream};
 use prometheus::{Registry, TextEncoder};
+use tokio::task::JoinSet;
 use toolyard_core::Observers;
 
 use gauges::GaugeSources;
@@ -51,6 +56,9 @@ const SETS_PER_TOOL: usize = 4;
 /// Metrics and traces of a gateway.
 pub struct GatewayTelemetry {
     page: Registry,
+    history: Arc<history::MetricsHistory>,
+    /// The task that adds points to the history.
+    _following: JoinSet<()>,
     /// Kept for the gauges, which end with their provider.
     _meters: SdkMeterProvider,
     metrics: Arc<metrics::CallMetrics>,
@@ -104,14 +112,30 @@ impl GatewayTelemetry {
         losses.register(&meter, prefix);
         gauges::register(&meter, prefix, GaugeSources::of(context), metrics.clone());
         let traces = Arc::new(trace::CallTraces::new(tracers));
+        let (tools, processes) = (context.fleet.registry.clone(), context.processes.clone());
+        let history = Arc::new(history::MetricsHistory::new(page.clone(), tools, processes));
+        let mut following = JoinSet::new();
+        following.spawn(history.clone().follow());
         Ok(Self {
             page,
+            history,
+            _following: following,
             _meters: meters,
             metrics,
             traces,
             #[cfg(feature = "full")]
             export_tasks,
         })
+    }
+
+    /// Returns an executor whose scripts have spans and are measured.
+    #[cfg(feature = "full")]
+    pub(crate) fn observed_scripts(
+        &self,
+        executor: Arc<dyn toolyard_core::ScriptExecutor>,
+    ) -> Arc<dyn toolyard_core::ScriptExecutor> {
+        let (traces, metrics) = (self.traces.clone(), self.metrics.clone());
+        Arc::new(scripts::ObservedScripts { executor, traces, metrics })
     }
 
     /// Returns the observers of calls. The trace comes first, so that what the others record belongs to it.
@@ -124,6 +148,11 @@ impl GatewayTelemetry {
                 Arc::new(metrics::UpstreamMetrics(self.metrics.clone())),
             ],
         }
+    }
+
+    /// Calls and memory of the last hours.
+    pub(crate) const fn history(&self) -> &Arc<history::MetricsHistory> {
+        &self.history
     }
 
     /// Renders the metrics for Prometheus. Takes a while if there are many.

@@ -9,7 +9,7 @@ use toolyard_core::{Call, ErrorCode, Json, ToolError};
 use toolyard_manifest::ProcessSettings;
 use toolyard_store::{DatabaseLocation, StoreOptions};
 
-use super::record::MAX_BYTES_WITHOUT_DIGEST;
+use super::record::{MAX_BYTES_WITHOUT_DIGEST, RecordEncoder};
 use super::*;
 
 const OPTIONS: AuditQueueOptions = AuditQueueOptions { records: 1000, bytes: 1 << 20, arguments: false };
@@ -23,7 +23,8 @@ fn call(audit: &AuditQueue, bytes: usize) {
 fn records(audit: &AuditQueue) -> Vec<LogRecord> {
     let options =
         AuditOptions { arguments: false, redact: Vec::new(), file: None, retention: None, bytes: 0 };
-    audit.take(usize::MAX).records.iter().map(|record| record.to_record(&options)).collect()
+    let mut encoder = RecordEncoder::default();
+    audit.take(usize::MAX).records.iter().map(|record| record.to_record(&mut encoder, &options)).collect()
 }
 
 #[test]
@@ -118,6 +119,31 @@ async fn record_is_written_after_100_ms() {
     service.stop(Duration::from_secs(1)).await;
 }
 
+/// A record that arrives while earlier ones are taken in batches is written without a further one.
+#[tokio::test]
+async fn record_that_arrives_between_two_batches_is_written() {
+    let (audit, store) = (AuditQueue::new(OPTIONS), store().await);
+    for _ in 0..600 {
+        call(&audit, 10);
+    }
+    let service = AuditService::start(audit.clone(), &ProcessSettings::default(), &store);
+    // The first batch has been taken, and the rest of the write is known.
+    while audit.queue_length() == 600 {
+        tokio::task::yield_now().await;
+    }
+    call(&audit, 10);
+    assert_eq!(audit.queue_length(), 101);
+    let written = async {
+        while audit.unwritten.load(Ordering::Relaxed) > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    let written = tokio::time::timeout(Duration::from_secs(30), written).await;
+    assert!(written.is_ok(), "{} records wait", audit.unwritten.load(Ordering::Relaxed));
+    assert_eq!(store.read(AUDIT, all()).await.unwrap().len(), 601);
+    service.stop(Duration::from_secs(1)).await;
+}
+
 /// Returns the stored bytes of each of 10,000 calls of eight tools with 1,000 different bytes of arguments, written in
 /// batches of 500.
 async fn stored_bytes(arguments: usize, has_trace: bool) -> f64 {
@@ -154,7 +180,9 @@ async fn stored_bytes(arguments: usize, has_trace: bool) -> f64 {
     let options =
         AuditOptions { arguments: false, redact: Vec::new(), file: None, retention: None, bytes: 0 };
     while let queued @ [_, ..] = &*audit.take(500).records {
-        store.append(AUDIT, queued.iter().map(|record| record.to_record(&options)).collect()).await.unwrap();
+        let mut encoder = RecordEncoder::default();
+        let records = queued.iter().map(|record| record.to_record(&mut encoder, &options)).collect();
+        store.append(AUDIT, records).await.unwrap();
     }
     assert_eq!(store.read(AUDIT, all()).await.unwrap().len(), CALLS);
     store.close().await;

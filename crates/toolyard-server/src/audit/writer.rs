@@ -13,7 +13,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 use toolyard_core::store::{LogRecord, Store, StoreError};
 
-use super::record::{AuditAction, AuditActor, AuditEvent, QueuedRecord};
+use super::record::{AuditAction, AuditActor, AuditEvent, QueuedRecord, RecordEncoder};
 use super::{AUDIT, AuditOptions, AuditQueue, TakenRecords};
 
 /// Delay before a write, so that the records of that time share a block of the store. If the process is killed, these
@@ -41,7 +41,7 @@ pub struct AuditWriter {
     store: Arc<dyn Store>,
     options: AuditOptions,
     /// Records taken from the queue that are not in the store yet, and the bytes that they held in the queue.
-    pending: Vec<LogRecord>,
+    pending: Arc<[LogRecord]>,
     pending_bytes: usize,
     /// True if these are already in the file.
     is_filed: bool,
@@ -60,7 +60,7 @@ impl AuditWriter {
             audit,
             store,
             options,
-            pending: Vec::new(),
+            pending: Arc::default(),
             pending_bytes: 0,
             is_filed: false,
             reported_losses: 0,
@@ -77,7 +77,7 @@ impl AuditWriter {
         loop {
             if self.pending.is_empty() {
                 tokio::select! {
-                    () = self.audit.not_empty.notified() => sleep(WRITE_DELAY).await,
+                    () = self.audit.wait_for_records() => sleep(WRITE_DELAY).await,
                     () = sleep(TRIM_INTERVAL) => {}
                     _ = &mut stop => break,
                 }
@@ -129,7 +129,8 @@ impl AuditWriter {
             return Err(());
         }
         self.audit.mark_written(self.pending.len(), self.pending_bytes);
-        self.pending.clear();
+        self.audit.announce(&self.pending);
+        self.pending = Arc::default();
         self.pending_bytes = 0;
         Ok(())
     }
@@ -150,8 +151,11 @@ impl AuditWriter {
     async fn convert(&mut self, taken: TakenRecords) {
         let TakenRecords { records, bytes } = taken;
         let (count, options) = (records.len(), self.options.clone());
-        let converted =
-            spawn_blocking(move || records.iter().map(|record| record.to_record(&options)).collect());
+        let encode = move || {
+            let mut encoder = RecordEncoder::default();
+            records.iter().map(|record| record.to_record(&mut encoder, &options)).collect()
+        };
+        let converted = spawn_blocking(encode);
         self.is_filed = false;
         match converted.await {
             Ok(records) => (self.pending, self.pending_bytes) = (records, bytes),

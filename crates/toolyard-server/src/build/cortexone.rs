@@ -19,8 +19,8 @@ impl HandlerBuilder {
     ) -> Arc<dyn Backend> {
         let Ok(url) = format!("{}/invoke", function.url()).parse() else {
             // Validation accepts only URLs to which a path can be added.
-            return Arc::new(UnsupportedBackend::new(
-                handler.kind.name(),
+            return Arc::new(UnsupportedBackend::because(
+                "the URL of the function cannot be used",
                 function.tool.as_ref().map(explicit_tool),
             ));
         };

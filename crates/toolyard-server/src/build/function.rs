@@ -26,7 +26,7 @@ impl HandlerBuilder {
     ) -> Arc<dyn Backend> {
         let Some(functions) = &self.functions else {
             let tool = function.tool.as_ref().map(explicit_tool);
-            return Arc::new(UnsupportedBackend::new(handler.kind.name(), tool));
+            return Arc::new(UnsupportedBackend::because("this gateway hosts no functions", tool));
         };
         let retry = retry(&function.retry);
         self.function_backend(handler, functions.exchange(function), function.tool.as_ref(), retry, secrets)

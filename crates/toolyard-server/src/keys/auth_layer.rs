@@ -10,6 +10,7 @@ use futures_util::StreamExt;
 use futures_util::future::{BoxFuture, FutureExt};
 use http::request::Parts;
 use http::{HeaderMap, Method, Request, header};
+use serde::Serialize;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::sleep;
 use toolyard_core::access::{AccessGrant, AccessScope};
@@ -27,7 +28,7 @@ use super::key_cache::{KeyCache, KeyVerdict};
 use crate::frontends::rest::ProblemDetails;
 
 /// Parts of the gateway that a caller may use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct KeyAccess {
     /// The REST API for calls and lists, and the status.
     pub rest: bool,
@@ -108,6 +109,12 @@ impl AuthenticatedCaller {
         Self { key: None, access: KeyAccess::ALL, grant: None, publish_scope: AccessScope::all(), lifetime }
     }
 
+    /// Removes the access to everything but tools, the status and metrics.
+    pub(super) fn restrict_to_tools(&mut self) {
+        self.access = KeyAccess { rest: true, admin: false, functions: false, metrics: true, publish: false };
+        self.publish_scope = AccessScope::default();
+    }
+
     pub(super) fn with_key(key: &ApiKey, grant: Arc<AccessGrant>, lifetime: KeyLifetime) -> Self {
         let access = KeyAccess::of(&key.scopes);
         let publish_scope = key.publish_scope();
@@ -156,6 +163,14 @@ impl AuthenticatedCaller {
             true => Ok(caller),
             false => Self::authorize_publisher(extensions, id),
         }
+    }
+
+    /// Ends the access at this time, or earlier with the key.
+    #[must_use]
+    pub(super) fn until(mut self, end: SystemTime) -> Self {
+        let expires = &mut self.lifetime.expires;
+        *expires = Some(expires.map_or(end, |expires| expires.min(end)));
+        self
     }
 
     fn can_publish(&self, id: &str) -> bool {
@@ -292,7 +307,7 @@ enum Admission {
 
 /// Returns the key of a request: the token of its `Authorization` header, or the whole header if it names no scheme, as
 /// clients of hosted functions send it. Another scheme yields an empty key, which is refused.
-fn presented_key(headers: &HeaderMap) -> Option<&str> {
+pub(crate) fn presented_key(headers: &HeaderMap) -> Option<&str> {
     let header = headers.get(header::AUTHORIZATION)?.to_str().unwrap_or_default().trim();
     Some(match header.split_once(' ') {
         Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => token.trim(),
@@ -333,6 +348,7 @@ fn bind_to_key(response: Response, lifetime: KeyLifetime) -> Response {
 fn refusal(verdict: &KeyVerdict, has_key: bool) -> &'static str {
     match verdict {
         KeyVerdict::Expired => "the key has expired: create another one with `toolyard key create`",
+        KeyVerdict::SessionEnded => "the session has ended: sign in again",
         KeyVerdict::Revoked => "the key was revoked: create another one with `toolyard key create`",
         _ if has_key => {
             "wrong key: the gateway has no such key; commands of toolyard send TOOLYARD_KEY or that of `--key-file`"

@@ -16,7 +16,7 @@ use crate::keyed_gateway::{KeyedGateway, memory};
 
 /// The records that match the query, oldest first, once there are `count` of them. Omits members that differ between
 /// runs.
-async fn records(gateway: &KeyedGateway, query: &str, count: usize) -> Vec<String> {
+pub(crate) async fn records(gateway: &KeyedGateway, query: &str, count: usize) -> Vec<String> {
     loop {
         let page = gateway.ask("", &format!("GET /api/v1/audit{query}"), "").await;
         assert_eq!(page.head.status(), 200, "{}", page.body);

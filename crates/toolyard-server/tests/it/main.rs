@@ -6,12 +6,17 @@
 
 #![cfg(test)]
 
+mod a2a;
+#[cfg(feature = "full")]
+mod a2a_bus;
 mod added_servers;
 mod api_keys;
 mod audit;
 mod bad_upstreams;
 mod broken_streams;
 mod budget;
+#[cfg(feature = "full")]
+mod bus;
 mod call_notifications;
 mod catalog_server;
 mod causes;
@@ -19,6 +24,7 @@ mod changed_definitions;
 mod clusters;
 mod complete_example;
 mod connections;
+mod console;
 mod eras;
 mod failure_reasons;
 mod fidelity;
@@ -44,11 +50,14 @@ mod log_levels;
 mod lost_sessions;
 mod malformed_requests;
 mod manifest_edits;
+mod operator_api;
 mod recovery;
 mod resource_subscriptions;
 mod resource_uris;
 mod rest;
 mod restarts;
+mod sampled_subagents;
+mod schedules;
 mod search;
 mod selectors;
 mod session_shares;
@@ -57,6 +66,10 @@ mod shared_streams;
 mod sse_upstream;
 mod status;
 mod stdio;
+mod subagents;
+mod task_client;
 mod telemetry;
+mod tool_listings;
 mod tool_lists;
 mod tool_names;
+mod wisps;

@@ -254,7 +254,7 @@ async fn keys_by_rest() {
         first[time] = Value::from("(..)");
     }
     assert_snapshot!(first, @r#"
-    {"id":"(..)","name":"ci","scopes":["tools:web/*","rest"],"created":"(..)","expires":"(..)","rate":"10/s","calls":"100/day","cost":"2.5","valid":true}
+    {"id":"(..)","name":"ci","scopes":["tools:web/*","rest"],"created":"(..)","expires":"(..)","rate":"10/s","calls":"100/day","cost":"2.5","used":{"calls":0.0,"cost":0.0},"valid":true}
     "#);
     let own = admin.split('_').nth(1).unwrap();
     assert_eq!(gateway.short(&admin, &format!("DELETE /api/v1/keys/{own}"), "", "").await, "409 own_key");

@@ -11,12 +11,17 @@ use toolyard_testing::wire_client::WireConnection;
 
 use crate::gateway::{gateway, manifest};
 
-/// The status with times and ports replaced, which differ between runs.
-async fn status(running: &RunningGateway) -> Value {
+/// The status as it is served.
+async fn served_status(running: &RunningGateway) -> Value {
     let mut connection = WireConnection::open(running.address()).await;
     connection.send(b"GET /api/v1/status HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
     let body = connection.response().await.unwrap().body;
-    let mut status: Value = serde_json::from_str(&body).unwrap();
+    serde_json::from_str(&body).unwrap()
+}
+
+/// The status with times, ports and digests replaced, which differ between runs.
+async fn status(running: &RunningGateway) -> Value {
+    let mut status = served_status(running).await;
     anonymize(&mut status);
     status
 }
@@ -27,6 +32,7 @@ fn anonymize(value: &mut Value) {
             for (name, member) in members {
                 match (&**name, member) {
                     ("since" | "time", Value::String(time)) => *time = "(a time)".to_owned(),
+                    ("manifestDigest", Value::String(digest)) => *digest = "(a digest)".to_owned(),
                     ("endpoint", Value::String(url)) => *url = "(a URL)".to_owned(),
                     ("address", Value::String(address)) => *address = "(an address)".to_owned(),
                     (_, member) => anonymize(member),
@@ -160,6 +166,7 @@ async fn healthy_gateway_is_ready() {
           "address": "(an address)"
         }
       ],
+      "manifestDigest": "(a digest)",
       "version": "0.1.0"
     }
     "#);
@@ -225,6 +232,28 @@ async fn handler_phase_follows_its_server() {
     "ToolsDiscovered": "True" ("1 tools are known")
     "HandlersValid": "True" ("the manifest is valid")
     "#);
+}
+
+#[tokio::test]
+async fn digest_is_that_of_the_served_manifest() {
+    let there = TestUpstream::start(ScriptedUpstream::new(UpstreamEra::Modern, &[TOOL], answers));
+    let one = manifest(&[("one", there.address, "")], "");
+    let two = manifest(&[("two", there.address, "")], "");
+    let moved = manifest(&[("three", there.address, "")], "secretsDir: /elsewhere");
+    let running = toolyard_server::start(&one, &GatewayOptions::default()).await.unwrap();
+    let check = async |expected: &toolyard_manifest::Manifest| {
+        let status = served_status(&running).await;
+        assert_eq!(status["manifestDigest"], expected.digest);
+        let handlers =
+            status["handlers"].as_array().unwrap().iter().map(|handler| handler["name"].as_str().unwrap());
+        assert_eq!(handlers.collect::<Vec<_>>(), [expected.handlers[0].name.as_str()]);
+    };
+    check(&one).await;
+    running.apply(&two).await.unwrap();
+    check(&two).await;
+    running.apply(&moved).await.unwrap_err();
+    running.refuse("the manifest has problems".to_owned());
+    check(&two).await;
 }
 
 /// The status before the first list contains no unknown values.

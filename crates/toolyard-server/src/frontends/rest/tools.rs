@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use http::StatusCode;
 use toolyard_core::registry::{EntryKind, RegistryEntry};
-use toolyard_core::{Call, Caller, ErrorCode, Gateway, Json, Object, Outcome, ToolError};
+use toolyard_core::{Call, Caller, Gateway, Json, Object, ToolError};
 use toolyard_mcp::server::http::peer_of;
 
 use super::body::ObjectRequest;
@@ -140,12 +140,6 @@ pub(super) async fn call(
 }
 
 async fn run(gateway: &Gateway, call: Call) -> RestResult {
-    match gateway.invoke(call).await {
-        Ok(Outcome::Done(output)) => Ok(json(StatusCode::OK, output.body.to_json().bytes())),
-        Ok(Outcome::NeedsInput(_) | Outcome::Task(_)) => {
-            let detail = "the tool requests input from its caller, which only MCP supports";
-            Err(ToolError::new(ErrorCode::MissingCapability, detail).into())
-        }
-        Err(error) => Err(error.into()),
-    }
+    let output = gateway.invoke_to_end(call).await?;
+    Ok(json(StatusCode::OK, output.body.to_json().bytes()))
 }
