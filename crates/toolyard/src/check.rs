@@ -19,8 +19,8 @@ Examples:
   toolyard check --output json tools.yaml
   cat tools.yaml | toolyard check -
 
-Starts no servers and opens no connections. The variables and files that the manifests refer to must exist. The
-exit status is 2 if there are problems.")]
+Starts no servers and opens no connections. The variables and secret files that the manifests refer to must exist;
+certificates and descriptions are read by the gateway. The exit status is 2 if there are problems.")]
 pub(crate) struct CheckArgs {
     /// Manifest, directory of manifests, or `-` for standard input (default: `toolyard.yaml` here or in
     /// ~/.config/toolyard)
@@ -69,26 +69,5 @@ fn by_type(manifest: &Manifest) -> BTreeMap<&'static str, usize> {
 }
 
 fn problem_list(problems: &ManifestProblems) -> Vec<Value> {
-    problems.iter().map(problem_json).collect()
-}
-
-/// Converts a problem to JSON, without the members that are unknown.
-fn problem_json(problem: &ManifestProblem) -> Value {
-    let place = &problem.location;
-    let path = place.path.to_string();
-    let mut json_problem = json!({"file": place.source});
-    let parts = [
-        ("line", place.position.map(|position| json!(position.line))),
-        ("column", place.position.map(|position| json!(position.column))),
-        ("path", (!path.is_empty()).then(|| json!(path))),
-        ("message", Some(json!(problem.message))),
-        ("expected", problem.expected.as_ref().map(|expected| json!(expected))),
-        ("hint", problem.hint.as_ref().map(|hint| json!(hint))),
-    ];
-    for (name, value) in parts {
-        if let Some(value) = value {
-            json_problem[name] = value;
-        }
-    }
-    json_problem
+    problems.iter().map(ManifestProblem::to_json).collect()
 }

@@ -357,7 +357,7 @@ impl HandlerReport {
         match &self.last_error {
             Some(error) if self.is_down() => {
                 lines.extend(error.lines());
-                lines.extend(error.remedy().map(|remedy| format!("remedy: {remedy}")));
+                lines.extend(error.remedy(&self.r#type).map(|remedy| format!("remedy: {remedy}")));
             }
             Some(error) => {
                 let mut failure = error.lines();
@@ -428,6 +428,26 @@ mod tests {
                 | Error: Cannot find module '/x'
           wait  files  0 tools, mcp, stdio://npx, since today
                 npx installs it | added 3 packages
+        ");
+    }
+
+    #[test]
+    fn remedies_depend_on_the_type() {
+        let lines = ["openapi", "grpc"].map(|kind| {
+            let failure = json!({"time": "today", "code": "description", "message": "no description", "output": []});
+            let handler = json!({
+                "name": "shop", "type": kind, "endpoint": "shop:1", "phase": "Unavailable", "since": "today", "tools": 0,
+                "protocol": null, "lastError": failure,
+            });
+            serde_json::from_value::<HandlerReport>(handler).unwrap().line(4)
+        });
+        assert_snapshot!(lines.join("\n"), @r"
+          DOWN  shop  0 tools, openapi, shop:1, since today
+                no description
+                remedy: check `specURL`, and the description itself
+          DOWN  shop  0 tools, grpc, shop:1, since today
+                no description
+                remedy: check `descriptorSet` and `filter` of `grpcConfig`
         ");
     }
 

@@ -48,13 +48,14 @@ pub(crate) async fn run(
     let (store, store_problem) = store::open_for_gateway(&manifest.process).await?;
     let (store, report) = (Arc::new(store), StartReport { origin, store_problem });
     options.store = Some(store.clone());
+    options.store_location = Some(store.location().to_string());
     options.key_marker = Some(markers);
     let running = match toolyard_server::start(&manifest, &options).await {
         Ok(running) => running,
         Err(error) => {
             store.close().await;
             return Err(match error {
-                StartError::KeysLost(_) => BadInput(error.to_string()).into(),
+                StartError::KeysLost(_) | StartError::Bus(_) => BadInput(error.to_string()).into(),
                 error => error.into(),
             });
         }
