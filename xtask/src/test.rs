@@ -12,6 +12,7 @@ use xtask_support::peers::PeerSoftware;
 use xtask_support::process;
 
 use crate::conformance::{self, ConformanceSubject};
+use crate::console;
 use crate::fuzz;
 
 use crate::peers::{self, KubernetesApiServer};
@@ -42,7 +43,7 @@ pub(crate) struct XtaskTestArgs {
 
 /// Runs the stages, and prints their times even if one of them fails.
 pub(crate) fn run(args: &XtaskTestArgs) -> anyhow::Result<()> {
-    let mut stages = if args.full { StageTimes::new(17) } else { StageTimes::new(2) };
+    let mut stages = if args.full { StageTimes::new(18) } else { StageTimes::new(2) };
     let outcome = if args.full { run_full(&mut stages) } else { run_gate(&mut stages) };
     println!("\n{stages}");
     outcome
@@ -78,6 +79,7 @@ fn run_full(stages: &mut StageTimes) -> anyhow::Result<()> {
         ParallelStage { name: "OpenAPI corpus", run: &|| XtaskTool::Corpus.output() },
         ParallelStage { name: "retrieval", run: &|| XtaskTool::Retrieval.output() },
         ParallelStage { name: "feature matrix", run: &matrix },
+        ParallelStage { name: "console in a browser", run: &console::check },
         ParallelStage { name: "conformance of the gateway", run: &conformance(ConformanceSubject::Gateway) },
         ParallelStage { name: "conformance of the SDK", run: &conformance(ConformanceSubject::Sdk) },
         ParallelStage { name: "conformance of other SDKs", run: &conformance(ConformanceSubject::Foreign) },
