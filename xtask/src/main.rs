@@ -13,7 +13,6 @@ mod fuzz;
 mod peers;
 mod reference;
 mod slowest_tests;
-mod stages;
 mod system;
 mod test;
 mod tidy;
