@@ -121,7 +121,8 @@ impl Gateway {
         call.handler_deadline = limit;
         let ends_at_limit = call.deadline == limit;
         let expects_objects = call.client.expects_objects();
-        match contained(&entry, NextLayer::new(&self.layers, &entry).run(call)).await {
+        let layers = NextLayer::new(&self.layers, &entry).following_links(&self.registry);
+        match contained(&entry, layers.run(call)).await {
             Ok(answer) => Ok(finished(answer, &entry, expects_objects)),
             Err(error) if ends_at_limit && limit.is_some_and(|limit| limit <= Instant::now()) => {
                 Err(error.timed_out_after(entry.handler.limits.timeout))

@@ -231,6 +231,12 @@ impl Json {
         self.0.first() == Some(&b'{')
     }
 
+    /// Returns `true` for strings.
+    #[must_use]
+    pub fn is_string(&self) -> bool {
+        self.0.first() == Some(&b'"')
+    }
+
     /// Returns `true` for `null`.
     #[must_use]
     pub fn is_null(&self) -> bool {

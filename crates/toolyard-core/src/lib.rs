@@ -41,6 +41,7 @@ pub mod uri_path;
 pub mod uri_template;
 
 pub mod argument_names;
+mod definition;
 pub mod identifier_words;
 pub mod names;
 pub mod nearest;

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use super::listing::SchemaChange;
 use super::{EncodedListing, EntryKind, Registry, RegistryEntry};
 use crate::access::ScopePattern;
+use crate::definition::legacy_schema;
+use crate::json::Json;
 use crate::output_schema::{OutputForm, OutputSchemaMode, extend_schema, wrap_schema};
 
 /// The policy for advertising tools, of a handler with search tools and a tool that reads large results.
@@ -56,21 +58,16 @@ impl Registry {
     }
 
     /// Returns the advertised entries of one kind for clients that [expect objects](crate::Client::expects_objects) as
-    /// structured results: output schemas of other values are wrapped.
+    /// structured results, those of the legacy revisions: output schemas of other values are wrapped, and properties have
+    /// objects as schemas.
     #[must_use]
     pub fn advertised_objects(&self, kind: EntryKind) -> &EncodedListing {
         let advertised = self.advertised(kind);
         if kind != EntryKind::Tools {
             return advertised;
         }
-        let wrapped = || {
-            advertised.with_output_schemas(|entry, schema| {
-                let is_other =
-                    entry.tool.as_ref().is_some_and(|tool| tool.output_form() == OutputForm::Other);
-                if is_other { SchemaChange::Replace(wrap_schema(schema)) } else { SchemaChange::Keep }
-            })
-        };
-        self.advertised_objects.get_or_init(wrapped).as_ref().unwrap_or(advertised)
+        let legacy = || advertised.with_definitions(legacy_definition);
+        self.advertised_objects.get_or_init(legacy).as_ref().unwrap_or(advertised)
     }
 
     /// Returns all tools as models see them: without the [unlisted](DisclosurePolicy::unlisted) ones, and with output
@@ -167,6 +164,26 @@ impl Registry {
             || is_own
             || disclosure.pinned.iter().any(|pattern| pattern.matches(&entry.handler.name, &entry.name))
     }
+}
+
+/// Returns the definition of a tool for the legacy revisions; `None` if it stays as it is.
+fn legacy_definition(entry: &RegistryEntry, definition: &Json) -> Option<Json> {
+    let tool = entry.tool.as_ref()?;
+    let mut object = definition.to_object().ok()?;
+    let input = object.get("inputSchema").and_then(legacy_schema);
+    let output = object.get("outputSchema").and_then(|schema| match tool.output_form() {
+        OutputForm::Other => Some(wrap_schema(schema)),
+        OutputForm::Object | OutputForm::Undeclared => legacy_schema(schema),
+    });
+    if input.is_none() && output.is_none() {
+        return None;
+    }
+    for (member, schema) in [("inputSchema", input), ("outputSchema", output)] {
+        if let Some(schema) = schema {
+            object.set(member, schema);
+        }
+    }
+    Some(object.to_json())
 }
 
 /// Returns the tools without the unlisted ones of a handler; `None` if there are none of these.
@@ -275,7 +292,10 @@ mod tests {
     #[test]
     fn budget_applies_to_each_caller() {
         let few = "find call get_a";
-        let tokens = tokens::estimate(r#"[{"name":"find"},{"name":"call"},{"name":"get_a"}]"#.len());
+        let tools = ["find", "call", "get_a"];
+        let definitions =
+            tools.map(|name| format!(r#"{{"name":"{name}","inputSchema":{{"type":"object"}}}}"#));
+        let tokens = tokens::estimate(format!("[{}]", definitions.join(",")).len());
         check(DisclosureMode::Auto, tokens, &["find", "call", "get_a"], few);
         check(DisclosureMode::Auto, tokens - 1, &["find", "call", "get_a"], "find call");
         check(DisclosureMode::Auto, tokens, &["find", "call", "get_*"], "find call get_b");

@@ -69,7 +69,9 @@ impl Registry {
         let model_tools = self.model_tools.clone();
         let base = Self { settled: self.settled, is_of_one_client: true, model_tools, ..Self::default() };
         let (phases, hints, discloses) = (self.phases.clone(), self.hints.clone(), self.discloses.clone());
-        let mut own = Self { phases, hints, discloses, unlisted: self.unlisted.candidates(), ..base };
+        let (unlisted, namespaces) = (self.unlisted.candidates(), self.namespaces.clone());
+        let starting = self.starting.clone();
+        let mut own = Self { phases, hints, discloses, unlisted, namespaces, starting, ..base };
         for kind in EntryKind::ALL {
             *own.part_mut(kind) = self.index_with_own(kind, parts);
         }
@@ -81,6 +83,7 @@ impl Registry {
         own.own_tools = names.cloned().collect();
         own.bring_hints_together();
         own.learn_origins();
+        own.follow_tool_links();
         own
     }
 
