@@ -21,6 +21,7 @@ use std::{fmt, path::Path};
 
 use serde_json::{Value, json};
 
+use self::server::ServerHandlers;
 pub use self::{
     clients::{ClientFile, ClientServer, ClientServers, SecretPlacement, import_servers},
     secrets::ExtractedSecret,
@@ -30,7 +31,7 @@ use crate::{
     builder,
     cursor::ValueCursor,
     manifest,
-    problem::{ManifestProblem, ManifestProblems, SourceLocation, SourcePosition},
+    problem::{FieldPath, ManifestProblem, ManifestProblems, SourceLocation, SourcePosition, quoted},
     process,
     report::ProblemReport,
     source::{self, ManifestSource},
@@ -128,7 +129,7 @@ pub(crate) fn import_document(
     let root = parse(source, report)?;
     let root = ValueCursor::document(&source.name, &root, report);
     let servers = if models::has_section(&root) { find_servers(&root) } else { Some(servers(&root)?) };
-    let imported = import_servers_of(&source.name, &root, servers.as_ref(), names, report)?;
+    let imported = import_servers_of(&source.name, &root, servers.as_ref(), names, empty, report)?;
     let is_empty = imported.handlers == 0 && imported.models.is_empty() && imported.web.is_none();
     match empty {
         EmptyFile::Refused if is_empty => {
@@ -164,17 +165,27 @@ fn parse(source: &ManifestSource, report: &ProblemReport<'_>) -> Option<TreeNode
     None
 }
 
-/// Converts the servers of a file, if it has a list of servers. Returns `None` if nothing is left of it but problems.
+/// Converts the servers of a file, if it has a list of servers. Returns `None` if nothing is left of it but problems. An
+/// invalid server costs a note, unless it is all that an [`EmptyFile::Refused`] has.
 fn import_servers_of(
     source: &str,
     root: &ValueCursor<'_>,
     servers: Option<&ValueCursor<'_>>,
     names: &mut NameAllocator,
+    empty: EmptyFile,
     report: &ProblemReport<'_>,
 ) -> Option<ImportedDocument> {
     let before = report.count();
     let mut notes: Vec<ImportNote> = Vec::new();
-    let handlers = servers.map_or_else(Vec::new, |servers| server::handlers(servers, names, &mut notes));
+    let ServerHandlers { handlers, invalid } = servers
+        .map(|servers| server::handlers(source, servers, names, &mut notes, report))
+        .unwrap_or_default();
+    for (name, problems) in invalid {
+        match handlers.is_empty() && empty == EmptyFile::Refused {
+            true => problems.into_iter().for_each(|problem| report.add(problem)),
+            false => notes.extend(problems.iter().map(|problem| ImportNote::of_server(&name, problem))),
+        }
+    }
     let models = models::models(root, &mut notes);
     let web = web::web(root, &mut notes);
     notes.sort_by(|a, b| a.location.reading_order(&b.location));
@@ -277,6 +288,24 @@ impl ImportedManifest {
 impl ImportNote {
     fn at(value: &ValueCursor<'_>, message: impl Into<String>) -> Self {
         Self { location: value.location(), message: message.into(), is_warning: false }
+    }
+
+    /// Makes a note of a problem that costs its server only.
+    fn of_server(name: &str, problem: &ManifestProblem) -> Self {
+        let ManifestProblem { location, message, expected, .. } = problem;
+        let mut location = location.clone();
+        let field = location.path.behind(server::CONFIG_PATH).map(|field| format!("`{field}`: "));
+        if field.is_some() {
+            // The file has another path to it.
+            location.path = FieldPath::default();
+        }
+        let expected = expected.iter().map(|expected| format!("; expected {expected}")).collect::<String>();
+        let (name, field) = (quoted(name), field.unwrap_or_default());
+        Self {
+            location,
+            message: format!("{name} is not imported: {field}{message}{expected}"),
+            is_warning: true,
+        }
     }
 
     /// Makes a note of a problem that costs its file only.

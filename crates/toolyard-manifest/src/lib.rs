@@ -85,7 +85,7 @@ pub use self::{
     },
     registry::ToolGuide,
     report::EnvironmentLookup,
-    source::{ManifestSource, files},
+    source::{ManifestSource, files, refuse_named_pipe},
     telemetry::{LogFormat, LogSettings, OtlpProtocol, OtlpSettings, TelemetrySettings},
     yaml::to_yaml,
 };

@@ -109,6 +109,11 @@ impl FieldPath {
         self.0.strip_suffix(members).is_some_and(|before| before.is_empty() || before.ends_with('.'))
     }
 
+    /// Returns what is behind these first members.
+    pub(crate) fn behind(&self, members: &str) -> Option<&str> {
+        self.0.strip_prefix(members)?.strip_prefix('.')
+    }
+
     /// Returns the path of an item of the list at this path, counted from zero.
     pub(crate) fn item(&self, index: usize) -> Self {
         Self(format!("{}[{index}]", self.0))

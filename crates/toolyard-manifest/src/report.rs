@@ -73,6 +73,16 @@ impl<'a> ProblemReport<'a> {
         self.problems.borrow().len()
     }
 
+    /// Removes and returns the problems since there were `count` of them.
+    pub(crate) fn take_since(&self, count: usize) -> Vec<ManifestProblem> {
+        self.problems.borrow_mut().split_off(count)
+    }
+
+    /// Creates a report for a part of these documents, whose references may lack their targets.
+    pub(crate) fn of_part(&self) -> Self {
+        Self { has_files: self.has_files, has_redacted: self.has_redacted, ..Self::lenient(self.environment) }
+    }
+
     pub(crate) fn add(&self, problem: ManifestProblem) {
         self.problems.borrow_mut().push(problem);
     }

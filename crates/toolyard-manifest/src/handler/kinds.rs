@@ -39,6 +39,12 @@ trait HandlerSettings {
     /// True if any of its requests may need the system's root certificates.
     fn uses_tls(&self) -> bool;
 
+    /// Texts that tell its server from others, in addition to the endpoint and the secrets. They are stored as a digest, so
+    /// that their form must not change with names in the code.
+    fn identity(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// True if its server defines its tools. Other tools are defined by the manifest or by the gateway.
     fn has_server_definitions(&self) -> bool;
 }
@@ -150,6 +156,10 @@ impl HandlerKind {
     #[must_use]
     pub fn has_server_definitions(&self) -> bool {
         self.settings().has_server_definitions()
+    }
+
+    pub(super) fn identity(&self) -> Vec<String> {
+        self.settings().identity()
     }
 
     pub(super) fn endpoint(&self) -> String {

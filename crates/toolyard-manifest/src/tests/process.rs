@@ -472,7 +472,7 @@ fn limits() {
     ");
     assert_snapshot!(problems(&toolyard("limits: {concurrentCall: 1}")), @"
     tools.yaml:4:12: spec.limits.concurrentCall: unknown field
-      expected one of workers, requestBodyBytes, responseBytes, bytesInFlight, headerBytes, connections, connectionsPerAddress, sessions, sessionsPerOwner, concurrentCalls, concurrentCallsPerHandler, queuedCalls, queuedNotices, parkedCalls, tasks, replayBytes, listPage, queuedRecords, queuedRecordBytes, toolsPerHandler, jsonDepth, processes, lanesPerHandler, laneListBytes, processMemoryBytes, metricLabels, queuedSpans, storeQueue, storeConnections
+      expected one of workers, requestBodyBytes, responseBytes, bytesInFlight, headerBytes, connections, connectionsPerAddress, sessions, sessionsPerOwner, concurrentCalls, concurrentCallsPerHandler, queuedCalls, queuedNotices, parkedCalls, tasks, replayBytes, listPage, queuedRecords, queuedRecordBytes, toolsPerHandler, jsonDepth, toolDescription, argumentDescription, exampleBytes, processes, lanesPerHandler, laneListBytes, processMemoryBytes, metricLabels, queuedSpans, storeQueue, storeConnections
       hint: did you mean `concurrentCalls`?
     ");
 }
@@ -564,7 +564,7 @@ timeouts:
       expected one of listen, grpc, console, tls, proxyProtocol, allowUnauthenticated, unauthenticatedAdmin, allowedHosts, allowedOrigins, secretsDir, store, cluster, bus, a2a, audit, sandbox, programs, functions, builtins, llm, limits, timeouts, telemetry, logs
       hint: did you mean `allowedHosts`?
     tools.yaml:8:5: spec.limits.conections: unknown field
-      expected one of workers, requestBodyBytes, responseBytes, bytesInFlight, headerBytes, connections, connectionsPerAddress, sessions, sessionsPerOwner, concurrentCalls, concurrentCallsPerHandler, queuedCalls, queuedNotices, parkedCalls, tasks, replayBytes, listPage, queuedRecords, queuedRecordBytes, toolsPerHandler, jsonDepth, processes, lanesPerHandler, laneListBytes, processMemoryBytes, metricLabels, queuedSpans, storeQueue, storeConnections
+      expected one of workers, requestBodyBytes, responseBytes, bytesInFlight, headerBytes, connections, connectionsPerAddress, sessions, sessionsPerOwner, concurrentCalls, concurrentCallsPerHandler, queuedCalls, queuedNotices, parkedCalls, tasks, replayBytes, listPage, queuedRecords, queuedRecordBytes, toolsPerHandler, jsonDepth, toolDescription, argumentDescription, exampleBytes, processes, lanesPerHandler, laneListBytes, processMemoryBytes, metricLabels, queuedSpans, storeQueue, storeConnections
       hint: did you mean `connections`?
     tools.yaml:9:18: spec.limits.headerBytes: `big` is not a size
       expected a number of bytes, alone or with a unit: 65536, 64KiB, 4MiB, 1GiB

@@ -73,6 +73,9 @@ limits:
   queuedRecords: 15
   queuedRecordBytes: 64KiB
   toolsPerHandler: 6
+  toolDescription: 300
+  argumentDescription: 200
+  exampleBytes: 100
   processes: 9
   lanesPerHandler: 10
   laneListBytes: 3MiB

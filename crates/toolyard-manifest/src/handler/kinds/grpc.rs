@@ -128,6 +128,16 @@ impl HandlerSettings for GrpcHandler {
         self.tls.is_some()
     }
 
+    fn identity(&self) -> Vec<String> {
+        let GrpcToolSettings::Discovered(discovery) = &self.tools else { return Vec::new() };
+        let GrpcFilter { services, methods } = &discovery.filter;
+        let file = discovery.descriptor_set.iter().map(|file| file.display().to_string());
+        let lists = [("services", services), ("methods", methods)];
+        let lists =
+            lists.into_iter().flat_map(|(name, list)| [name.to_owned()].into_iter().chain(list.clone()));
+        file.chain(lists).collect()
+    }
+
     fn has_server_definitions(&self) -> bool {
         matches!(self.tools, GrpcToolSettings::Discovered(_))
     }

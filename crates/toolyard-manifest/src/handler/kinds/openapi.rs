@@ -102,6 +102,20 @@ impl HandlerSettings for OpenApiHandler {
             || self.credentials.iter().any(|(_, credential)| credential.uses_tls())
     }
 
+    fn identity(&self) -> Vec<String> {
+        let OperationFilter { operations, tags, methods, paths } = &self.filter;
+        let spec = match &self.spec {
+            OpenApiSpec::Url(url) => url.uri().to_string(),
+            OpenApiSpec::File(path) => path.display().to_string(),
+            OpenApiSpec::Inline(value) => value.to_string(),
+        };
+        let methods = methods.iter().map(Method::to_string).collect();
+        let lists = [("operations", operations), ("tags", tags), ("methods", &methods), ("paths", paths)];
+        let lists =
+            lists.into_iter().flat_map(|(name, list)| [name.to_owned()].into_iter().chain(list.clone()));
+        [spec].into_iter().chain(lists).collect()
+    }
+
     fn has_server_definitions(&self) -> bool {
         true
     }
