@@ -1,6 +1,7 @@
 //! Persistent state: the traits of [`toolyard_core::store`] on SQLite, and on PostgreSQL for several gateways.
 //!
 //! - [`location`]: locations of stores;
+//! - [`durable_count`]: a count that survives a kill of the process;
 //! - [`error`]: errors of opening and of backing up, with their remedies;
 //! - [`reopening`]: a store that may be unavailable at first, or for a while;
 //! - `sqlite`: one file, one writer thread, two reader threads;
@@ -12,6 +13,7 @@
 //! `fsync`. No other crate of the workspace contains SQL.
 
 mod convert;
+pub mod durable_count;
 pub mod error;
 pub mod location;
 mod log_block;
@@ -27,6 +29,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use toolyard_core::store::Store;
 
+pub use durable_count::DurableCount;
 pub use error::{BackupError, StoreOpenError};
 pub use location::{DatabaseLocation, PostgresUrl};
 pub use reopening::ReopeningStore;
