@@ -135,6 +135,8 @@ pub struct ClientOptions {
     pub secrets: SecretRedactor,
     /// Counts notifications of the server that are certain to belong to no single client.
     pub dropped_notices: Arc<AtomicU64>,
+    /// Counts what the server sends that is not a message.
+    pub skipped_messages: Arc<AtomicU64>,
     /// Last lines of the error output of the server's program.
     pub error_lines: ErrorLines,
     /// The launcher of the server's program, if it may install it.
@@ -387,6 +389,10 @@ impl Backend for McpBackend {
 
     fn dropped_notices(&self) -> u64 {
         self.connector.options().dropped_notices.load(Ordering::Relaxed)
+    }
+
+    fn skipped_messages(&self) -> u64 {
+        self.connector.options().skipped_messages.load(Ordering::Relaxed)
     }
 
     fn error_output(&self) -> String {

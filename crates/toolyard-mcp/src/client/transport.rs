@@ -5,6 +5,7 @@ pub(super) mod endpoint;
 pub(super) mod events;
 pub(super) mod function;
 mod inbox;
+mod non_messages;
 mod session_errors;
 pub(super) mod sse;
 pub(super) mod stderr_log;

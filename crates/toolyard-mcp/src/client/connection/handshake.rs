@@ -176,6 +176,7 @@ impl UpstreamConnection {
                 HttpStyle::Streamable => {
                     let (signals, server_requests) = (signals.clone(), server_requests.clone());
                     ClientTransport::Http(HttpTransport::new(
+                        name,
                         http.clone(),
                         &options,
                         signals,

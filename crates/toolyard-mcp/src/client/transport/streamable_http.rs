@@ -14,12 +14,14 @@ use toolyard_core::Client;
 use toolyard_net::body::{self, BodyReadError};
 use toolyard_net::budget::ByteBudget;
 use toolyard_net::client::ResponseBody;
+use toolyard_net::header_values::{EVENT_STREAM, content_is};
 
 use progress_routes::ProgressRoutes;
 
 use super::endpoint::HttpEndpoint;
+use super::non_messages::SkippedMessages;
 use super::{
-    ConnectionSignals, OutgoingRequest, TransportError, UpstreamResult, cancel_params, events, parse_message,
+    ConnectionSignals, OutgoingRequest, TransportError, UpstreamResult, cancel_params, parse_message,
     session_errors,
 };
 use crate::client::ClientOptions;
@@ -43,6 +45,8 @@ pub(in crate::client) struct HttpTransport {
     server_requests: Arc<ServerRequestRouter>,
     /// Clients that receive progress.
     progress_routes: ProgressRoutes,
+    /// What is not a message.
+    skipped: SkippedMessages,
 }
 
 /// The body of a response.
@@ -53,6 +57,7 @@ enum HttpResponseBody {
 
 impl HttpTransport {
     pub(in crate::client) fn new(
+        name: &Arc<str>,
         endpoint: HttpEndpoint,
         options: &ClientOptions,
         signals: Arc<ConnectionSignals>,
@@ -70,6 +75,7 @@ impl HttpTransport {
             signals,
             server_requests,
             progress_routes,
+            skipped: SkippedMessages::new(name, options),
         }
     }
 
@@ -189,7 +195,7 @@ impl HttpTransport {
         response: ResponseBody,
         budget: &ByteBudget,
     ) -> Result<HttpResponseBody, TransportError> {
-        if status.is_success() && events::is_event_stream(headers) {
+        if status.is_success() && content_is(headers, EVENT_STREAM) {
             return Ok(HttpResponseBody::Stream(response));
         }
         // A JSON-RPC error may come with any error status.

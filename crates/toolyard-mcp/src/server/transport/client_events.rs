@@ -10,8 +10,9 @@
 mod truncated_result;
 
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, HeaderValue, header};
+use http::{HeaderMap, header};
 use toolyard_core::{ErrorCode, ToolError};
+use toolyard_net::header_values::{EVENT_STREAM, begins_with_media_type};
 
 use crate::wire::{RpcError, RpcMessage, message};
 
@@ -36,15 +37,10 @@ pub(super) struct ClientEvents {
 impl ClientEvents {
     /// Returns the events for the client that sends these headers.
     pub(super) fn of(headers: &HeaderMap) -> Self {
-        let begins_with = |name, start: &str| {
-            let value: Option<&HeaderValue> = headers.get(name);
-            let value =
-                value.filter(|value| value.as_bytes().trim_ascii_start().starts_with(start.as_bytes()));
-            value.is_some_and(|value| value.to_str().is_ok())
-        };
+        let agent = headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
         let (limited, bytes) = LIMITED_AGENT;
-        let limit = begins_with(header::USER_AGENT, limited).then_some(bytes - EVENT_OVERHEAD);
-        let are_preferred = begins_with(header::ACCEPT, "text/event-stream");
+        let limit = agent.trim_start().starts_with(limited).then_some(bytes - EVENT_OVERHEAD);
+        let are_preferred = begins_with_media_type(headers, &header::ACCEPT, EVENT_STREAM);
         Self { limit, are_preferred }
     }
 
@@ -89,6 +85,7 @@ fn replacement(message: &[Bytes], size: usize, limit: usize) -> Option<Vec<Bytes
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderValue;
     use toolyard_core::{Json, Object};
 
     use super::*;
