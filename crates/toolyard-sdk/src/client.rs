@@ -176,6 +176,7 @@ impl Client {
     async fn open(endpoint: ServerEndpoint) -> Result<Self, ClientError> {
         let options = ClientOptions {
             dropped_notices: Arc::default(),
+            skipped_messages: Arc::default(),
             error_lines: Default::default(),
             launcher: None,
             name: env!("CARGO_PKG_NAME").to_owned(),
