@@ -179,15 +179,26 @@ impl ToolService {
         let limit = message_bytes.saturating_add(MESSAGE_HEAD_BYTES);
         let read = timeout(*message_time, read_request(&parts.headers, body, limit, shared)).await;
         let too_slow = || Status::cancelled("reading the message timed out");
-        read.map_err(|_| too_slow())?.map_err(|error| match error {
-            BodyReadError::TooLarge(_) => {
-                Status::resource_exhausted(format!("the message is larger than {message_bytes} bytes"))
-            }
+        let too_large =
+            || Status::resource_exhausted(format!("the message is larger than {message_bytes} bytes"));
+        let message = read.map_err(|_| too_slow())?.map_err(|error| match error {
+            BodyReadError::TooLarge(_) => too_large(),
             BodyReadError::UsedUp(..) => Status::unavailable(error.to_string()),
             BodyReadError::Stalled => too_slow(),
             BodyReadError::Broken(_) => Status::cancelled("the message ended early"),
-        })
+        })?;
+        // tonic reports a length that exceeds the limit as OUT_OF_RANGE.
+        match declared_length(&message).is_some_and(|length| length > *message_bytes) {
+            true => Err(too_large()),
+            false => Ok(message),
+        }
     }
+}
+
+/// Returns the length in the prefix of a message: a flag and four bytes (gRPC over HTTP2, "Length-Prefixed-Message").
+fn declared_length(message: &[u8]) -> Option<usize> {
+    let length = message.get(1..MESSAGE_HEAD_BYTES)?.try_into().ok()?;
+    usize::try_from(u32::from_be_bytes(length)).ok()
 }
 
 fn is_grpc(request: &Request<Body>) -> bool {

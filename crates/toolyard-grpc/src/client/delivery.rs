@@ -10,11 +10,12 @@ use http::{HeaderMap, header};
 use prost::Message;
 use tokio::time::{Instant, timeout_at};
 use tonic::metadata::MetadataMap;
-use tonic::{Code, Extensions, Request, Streaming};
+use tonic::{Code, Extensions, Request, Status, Streaming};
 use tonic_prost::ProstCodec;
 use toolyard_backends::health::{RequestEnd, ServiceHealth};
 use toolyard_core::{AttemptVerdict, Call, CallTimeLimit, ErrorCode, RetryOutcome, RetrySchedule, ToolError};
 use toolyard_net::auth::UpstreamCredentials;
+use toolyard_net::budget::ByteReservation;
 use toolyard_net::trace;
 
 use super::channel::GrpcChannel;
@@ -44,11 +45,24 @@ pub struct GrpcDelivery {
 
 /// A stream that has begun: the server has sent a message or ended it.
 pub(super) struct BegunStream {
-    pub(super) messages: Streaming<Bytes>,
+    pub(super) messages: MessageStream,
     /// The first message.
     pub(super) first: Option<Bytes>,
     /// The time at which a stream that has not ended is cut.
     pub(super) cut_at: Option<Instant>,
+}
+
+/// Encoded messages, each of which holds its reservation.
+pub(super) struct MessageStream(Streaming<(Bytes, ByteReservation)>);
+
+impl MessageStream {
+    /// Returns the next message, or `None` at the end.
+    ///
+    /// # Errors
+    /// The status that ends the stream.
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Status> {
+        Ok(self.0.message().await?.map(|(message, reserved)| reserved.hold(message)))
+    }
 }
 
 impl GrpcDelivery {
@@ -165,9 +179,10 @@ impl GrpcDelivery {
         until: Option<Instant>,
     ) -> Result<Bytes, RequestFault> {
         let request = request(message, headers, until);
-        let mut client = self.channel.grpc(self.response_bytes);
-        let response = client.unary(request, path.clone(), BytesCodec).await;
-        Ok(response.map_err(|status| self.fault(status))?.into_inner())
+        let (mut client, codec) = self.channel.grpc(self.response_bytes, BytesCodec);
+        let response = client.unary(request, path.clone(), codec).await;
+        let (message, reserved) = response.map_err(|status| self.fault(status))?.into_inner();
+        Ok(reserved.hold(message))
     }
 
     /// Sends a message and waits for the first message of the response.
@@ -180,34 +195,33 @@ impl GrpcDelivery {
     ) -> Result<BegunStream, RequestFault> {
         let cut_at = until.map(|until| until - result_time(until.saturating_duration_since(Instant::now())));
         let request = request(message, headers, until);
-        let mut client = self.channel.grpc(self.response_bytes);
-        let response = client.server_streaming(request, path.clone(), BytesCodec).await;
-        let mut messages = response.map_err(|status| self.fault(status))?.into_inner();
-        let first = messages.message().await.map_err(|status| self.fault(status))?;
+        let (mut client, codec) = self.channel.grpc(self.response_bytes, BytesCodec);
+        let response = client.server_streaming(request, path.clone(), codec).await;
+        let mut messages = MessageStream(response.map_err(|status| self.fault(status))?.into_inner());
+        let first = messages.next().await.map_err(|status| self.fault(status))?;
         Ok(BegunStream { messages, first, cut_at })
     }
 
-    /// Sends a message and returns the response, both of known types.
+    /// Sends a message and returns the response, both of known types, and the response's reservation.
     pub(super) async fn typed<Q, R>(
         &self,
         path: &'static str,
         message: Q,
         headers: &HeaderMap,
         until: Option<Instant>,
-    ) -> Result<R, RequestFault>
+    ) -> Result<(R, ByteReservation), RequestFault>
     where
         Q: Message + 'static,
         R: Message + Default + 'static,
     {
         let request = request(message, headers, until);
-        let mut client = self.channel.grpc(self.response_bytes);
-        let codec = ProstCodec::<Q, R>::default();
+        let (mut client, codec) = self.channel.grpc(self.response_bytes, ProstCodec::<Q, R>::default());
         let response = client.unary(request, PathAndQuery::from_static(path), codec).await;
         Ok(response.map_err(|status| self.fault(status))?.into_inner())
     }
 
     /// Tells the server's statuses from others.
-    pub(super) fn fault(&self, status: tonic::Status) -> RequestFault {
+    pub(super) fn fault(&self, status: Status) -> RequestFault {
         RequestFault::of(status, self.response_bytes)
     }
 }

@@ -137,7 +137,6 @@ impl MethodCaller {
         handle: &MethodHandle,
         message: Bytes,
     ) -> Result<CollectedMessages, RequestFault> {
-        let message = self.budget.hold(message).await.map_err(RequestFault::BudgetExhausted)?;
         let mut text = JsonText::new(MAX_JSON_BYTES, self.budget.clone());
         self.append(call, handle, message, &mut text).await?;
         Ok(CollectedMessages { text, cut_by: None })
@@ -199,7 +198,7 @@ impl MethodCaller {
             }
             count += 1;
             report_progress(&*call.client, count);
-            let Some(received) = by(cut_at, messages.message()).await else {
+            let Some(received) = by(cut_at, messages.next()).await else {
                 cut_by = Some(StreamCut::Deadline);
                 break;
             };

@@ -40,7 +40,8 @@ pub(super) async fn list(
     headers: &HeaderMap,
     until: Option<Instant>,
 ) -> Result<ListToolsResponse, RequestFault> {
-    delivery.typed(LIST_TOOLS_PATH, ListToolsRequest {}, headers, until).await
+    let (listed, _reserved) = delivery.typed(LIST_TOOLS_PATH, ListToolsRequest {}, headers, until).await?;
+    Ok(listed)
 }
 
 /// Converts the tools of a list that the filter selects. Their names stand for those of methods.
@@ -131,13 +132,13 @@ pub(super) async fn execute(
         let (request, headers) = (request.clone(), headers.clone());
         async move { delivery.typed(EXECUTE_PATH, request, &headers, until).await }
     };
-    let response: ToolResponse = delivery.run(call.time_limit(), health, attempt).await?;
+    let (response, reserved): (ToolResponse, _) = delivery.run(call.time_limit(), health, attempt).await?;
     if response.is_error {
         return Ok(CallOutput::failure(&format!("tool error: {}", response.error_message)));
     }
     let text = if response.result_json.trim().is_empty() { "null".to_owned() } else { response.result_json };
     let reading = ResponseConversion { form, ..ResponseConversion::default() };
-    let mut output = reading.output(StatusCode::OK, None, text.into())?;
+    let mut output = reading.output(StatusCode::OK, None, reserved.hold(text.into()))?;
     reserve_copies(budget, &mut output, &["content", "structuredContent"]).await?;
     Ok(output)
 }

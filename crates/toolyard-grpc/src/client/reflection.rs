@@ -1,7 +1,7 @@
 //! The services of a server with their files, by server reflection: `grpc.reflection.v1`, or else `v1alpha`, whose
 //! messages are the same.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -13,6 +13,7 @@ use tonic_prost::ProstCodec;
 use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
 use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
 use tonic_reflection::pb::v1::{ServerReflectionRequest, ServerReflectionResponse};
+use toolyard_net::budget::ByteReservation;
 
 use super::channel::GrpcChannel;
 use super::delivery;
@@ -31,6 +32,10 @@ const MAX_ITEMS: usize = 10_000;
 
 /// Maximum number of imports of all files. Those of Google's APIs have some thousands.
 const MAX_IMPORTS: usize = 100_000;
+
+/// Number of requests that wait for their responses at a time. A server may answer each with all of its files, which make
+/// the next requests needless.
+const OPEN_REQUESTS: usize = 16;
 
 /// Maximum length of the reason for which a server does not give a file, in characters.
 const MAX_REASON_CHARS: usize = 200;
@@ -95,10 +100,14 @@ pub(super) async fn read(
 /// A stream of requests and its responses, which have the same order.
 struct ReflectionSession {
     requests: mpsc::UnboundedSender<ServerReflectionRequest>,
-    responses: Streaming<ServerReflectionResponse>,
+    responses: Streaming<(ServerReflectionResponse, ByteReservation)>,
     bytes: usize,
     files: BTreeMap<String, (Bytes, FileHead)>,
+    /// Full names of the services that the files define.
+    defined: HashSet<String>,
     read_bytes: usize,
+    /// The reservation of the files.
+    reserved: ByteReservation,
     /// Number of the imports of all files.
     import_count: usize,
     /// Imports of files that were added, and not requested yet.
@@ -122,7 +131,7 @@ impl ReflectionSession {
         let stream = futures_util::stream::poll_fn(move |context| receiver.poll_recv(context));
         let request = delivery::request(stream, headers, None);
         let codec = ProstCodec::<ServerReflectionRequest, ServerReflectionResponse>::default();
-        let mut client = channel.grpc(bytes);
+        let (mut client, codec) = channel.grpc(bytes, codec);
         let responses = client.streaming(request, PathAndQuery::from_static(path), codec).await;
         let responses = responses.map_err(|status| failed(status, bytes))?.into_inner();
         let mut session = Self {
@@ -130,12 +139,14 @@ impl ReflectionSession {
             responses,
             bytes,
             files: BTreeMap::new(),
+            defined: HashSet::new(),
             read_bytes: 0,
+            reserved: ByteReservation::default(),
             import_count: 0,
             imports: BTreeSet::new(),
             services: Vec::new(),
         };
-        match session.next().await? {
+        match session.next().await?.0 {
             MessageResponse::ListServicesResponse(list) => {
                 session.services = list.service.into_iter().map(|service| service.name).collect();
             }
@@ -158,7 +169,7 @@ impl ReflectionSession {
     ) -> Result<ReflectedServices, ReflectionError> {
         let services = std::mem::take(&mut self.services);
         let wanted: Vec<String> = services.iter().filter(|name| is_wanted(name)).cloned().collect();
-        let mut missing = self.request_all(wanted.clone(), MessageRequest::FileContainingSymbol).await?;
+        let mut missing = self.request_all(wanted.clone(), RequestedFile::OfService).await?;
         let mut requested = BTreeSet::new();
         loop {
             let imports = std::mem::take(&mut self.imports).into_iter();
@@ -171,7 +182,7 @@ impl ReflectionSession {
             if requested.len() > MAX_ITEMS {
                 return Err(ReflectionError::TooMany);
             }
-            let _unreadable = self.request_all(absent, MessageRequest::FileByFilename).await?;
+            let _unreadable = self.request_all(absent, RequestedFile::Named).await?;
         }
         missing.extend(self.undefined(wanted, &missing));
         Ok(ReflectedServices { version, services, missing, file_set: file_set(&self.files) })
@@ -179,9 +190,9 @@ impl ReflectionSession {
 
     /// Returns the services that no file defines, though the server has given one.
     fn undefined(&self, wanted: Vec<String>, missing: &[(String, String)]) -> Vec<(String, String)> {
-        let mut known: BTreeSet<&str> = missing.iter().map(|(name, _)| name.as_str()).collect();
-        known.extend(self.files.values().flat_map(|(_, head)| head.services.iter().map(String::as_str)));
-        let undefined = wanted.into_iter().filter(|name| !known.contains(name.as_str()));
+        let refused: HashSet<&str> = missing.iter().map(|(name, _)| name.as_str()).collect();
+        let is_known = |name: &String| refused.contains(name.as_str()) || self.defined.contains(name);
+        let undefined = wanted.into_iter().filter(|name| !is_known(name));
         undefined.map(|name| (name, "the server's files do not define it".to_owned())).collect()
     }
 
@@ -189,16 +200,25 @@ impl ReflectionSession {
     async fn request_all(
         &mut self,
         names: Vec<String>,
-        request: impl Fn(String) -> MessageRequest,
+        kind: RequestedFile,
     ) -> Result<Vec<(String, String)>, ReflectionError> {
-        for name in &names {
-            let _is_open = self.requests.send(reflection_request(request(name.clone())));
-        }
-        let mut refused = Vec::new();
-        for name in names {
-            match self.next().await? {
+        let mut names = names.into_iter();
+        let (mut open, mut refused) = (VecDeque::new(), Vec::new());
+        loop {
+            while open.len() < OPEN_REQUESTS
+                && let Some(name) = names.find(|name| !self.has(kind, name))
+            {
+                let _is_open = self.requests.send(reflection_request(kind.request(name.clone())));
+                open.push_back(name);
+            }
+            let Some(name) = open.pop_front() else { return Ok(refused) };
+            let (response, mut reserved) = self.next().await?;
+            match response {
                 MessageResponse::FileDescriptorResponse(files) => {
+                    let before = self.read_bytes;
                     files.file_descriptor_proto.into_iter().try_for_each(|file| self.add(file))?;
+                    // Files that are known are dropped.
+                    self.reserved.add(reserved.split(self.read_bytes - before));
                 }
                 MessageResponse::ErrorResponse(error) => {
                     refused.push((name, shortened(&error.error_message, MAX_REASON_CHARS)));
@@ -206,7 +226,14 @@ impl ReflectionSession {
                 _ => return Err(ReflectionError::Mismatch),
             }
         }
-        Ok(refused)
+    }
+
+    /// Returns `true` if a requested file has come with another one.
+    fn has(&self, kind: RequestedFile, name: &str) -> bool {
+        match kind {
+            RequestedFile::OfService => self.defined.contains(name),
+            RequestedFile::Named => self.files.contains_key(name),
+        }
     }
 
     fn add(&mut self, file: Vec<u8>) -> Result<(), ReflectionError> {
@@ -224,13 +251,33 @@ impl ReflectionSession {
             return Err(ReflectionError::TooMany);
         }
         self.imports.extend(head.dependencies.iter().cloned());
+        self.defined.extend(head.services.iter().cloned());
         self.files.insert(head.name.clone(), (file.into(), head));
         Ok(())
     }
 
-    async fn next(&mut self) -> Result<MessageResponse, ReflectionError> {
-        let response = self.responses.message().await.map_err(|status| failed(status, self.bytes))?;
-        response.and_then(|response| response.message_response).ok_or(ReflectionError::Mismatch)
+    async fn next(&mut self) -> Result<(MessageResponse, ByteReservation), ReflectionError> {
+        let received = self.responses.message().await.map_err(|status| failed(status, self.bytes))?;
+        let (response, reserved) = received.ok_or(ReflectionError::Mismatch)?;
+        Ok((response.message_response.ok_or(ReflectionError::Mismatch)?, reserved))
+    }
+}
+
+/// A file by a name.
+#[derive(Clone, Copy)]
+enum RequestedFile {
+    /// The file that defines the service of this name.
+    OfService,
+    /// The file of this name.
+    Named,
+}
+
+impl RequestedFile {
+    fn request(self, name: String) -> MessageRequest {
+        match self {
+            Self::OfService => MessageRequest::FileContainingSymbol(name),
+            Self::Named => MessageRequest::FileByFilename(name),
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::{Stream, StreamExt};
@@ -27,8 +28,10 @@ use crate::support::{catalog, discovery, names, options, ready, unavailable};
 /// Answers a request for a file with files.
 type FileScript = fn(&str) -> Vec<FileDescriptorProto>;
 
-/// Reflection with one service, `evil.v1.S`, whose files come from a script.
+/// Reflection whose files come from a script.
 struct ScriptedReflection {
+    /// Names of the services.
+    services: Vec<String>,
     script: FileScript,
     reads: Arc<watch::Sender<usize>>,
 }
@@ -52,6 +55,8 @@ impl ServerReflection for ScriptedReflection {
         requests: Request<Streaming<ServerReflectionRequest>>,
     ) -> Result<Response<Self::ServerReflectionInfoStream>, Status> {
         let (script, counter) = (self.script, ReadCounter(self.reads.clone()));
+        let services: Vec<_> =
+            self.services.iter().map(|name| ServiceResponse { name: name.clone() }).collect();
         let answer = move |request: Result<ServerReflectionRequest, Status>| {
             let _counter = &counter;
             let files = |name: &str| {
@@ -60,8 +65,7 @@ impl ServerReflection for ScriptedReflection {
             };
             let message = match request?.message_request {
                 Some(MessageRequest::ListServices(_)) => {
-                    let service = vec![ServiceResponse { name: "evil.v1.S".to_owned() }];
-                    MessageResponse::ListServicesResponse(ListServiceResponse { service })
+                    MessageResponse::ListServicesResponse(ListServiceResponse { service: services.clone() })
                 }
                 Some(MessageRequest::FileContainingSymbol(name) | MessageRequest::FileByFilename(name)) => {
                     files(&name)
@@ -74,12 +78,18 @@ impl ServerReflection for ScriptedReflection {
     }
 }
 
-/// Starts a server with this script. Returns its address and the number of reads that have ended.
+/// Starts a server with one service and this script. Returns its address and the number of reads that have ended.
 fn serve(script: FileScript) -> (String, watch::Receiver<usize>) {
+    serve_services(vec!["evil.v1.S".to_owned()], script)
+}
+
+/// As [`serve`], with these services.
+fn serve_services(services: Vec<String>, script: FileScript) -> (String, watch::Receiver<usize>) {
     let incoming = TcpIncoming::bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = incoming.local_addr().unwrap().to_string();
     let (reads, counted) = watch::channel(0);
-    let reflection = ServerReflectionServer::new(ScriptedReflection { script, reads: Arc::new(reads) });
+    let reflection =
+        ServerReflectionServer::new(ScriptedReflection { services, script, reads: Arc::new(reads) });
     tokio::spawn(Server::builder().add_service(reflection).serve_with_incoming(incoming));
     (address, counted)
 }
@@ -133,6 +143,27 @@ async fn endless_imports_are_bounded() {
     for script in scripts {
         assert_eq!(unavailable(&backend(script)).await, too_many);
     }
+}
+
+/// Each request for a service is answered with the file that has all of them.
+#[tokio::test]
+async fn file_of_many_services_is_read_a_few_times() {
+    const SERVICES: usize = 10_000;
+    static RESPONSES: AtomicUsize = AtomicUsize::new(0);
+    let names = (0..SERVICES).map(|number| format!("evil.v1.S{number}")).collect();
+    let script: FileScript = |_| {
+        RESPONSES.fetch_add(1, Ordering::Relaxed);
+        let only = service(1, false).service.remove(0);
+        let named = |number| ServiceDescriptorProto { name: Some(format!("S{number}")), ..only.clone() };
+        vec![FileDescriptorProto { service: (0..SERVICES).map(named).collect(), ..service(1, false) }]
+    };
+    let mut options = options(&serve_services(names, script).0, None);
+    let mut discovery = discovery(ToolSource::Server);
+    discovery.max_tools = SERVICES;
+    options.tools = GrpcTools::Discovered(discovery);
+    let backend = GrpcBackend::start(options);
+    assert_eq!(ready(&backend).await.tools.len(), SERVICES);
+    assert!(RESPONSES.load(Ordering::Relaxed) <= 16, "{RESPONSES:?}");
 }
 
 #[tokio::test]
