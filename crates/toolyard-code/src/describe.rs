@@ -167,9 +167,9 @@ mod tests {
 
         tools.hub.list_issues(args?: { [key: string]: unknown }): Promise<{ id: number; title?: string }[]>  // observed in earlier results, not declared: members may be missing
 
-        tools.hub.ping(args?: unknown): Promise<unknown>  // not declared: look at one result before you rely on its form
+        tools.hub.ping(args?: { [key: string]: unknown }): Promise<unknown>  // not declared: look at one result before you rely on its form
 
-        tools.hub.count(args?: unknown): Promise<number[]>
+        tools.hub.count(args?: { [key: string]: unknown }): Promise<number[]>
 
         // There is no tool `create_isue`. Did you mean `hub.create_issue` or `hub.list_issues`?
 

@@ -21,6 +21,7 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, broadcast};
 use toolyard_core::store::{KeySpace, LogRecord};
+use toolyard_store::DurableCount;
 
 pub(crate) use observer::actor_of;
 use record::QueuedRecord;
@@ -65,6 +66,8 @@ pub struct AuditQueue {
     unwritten: AtomicUsize,
     unwritten_bytes: AtomicUsize,
     lost: AtomicU64,
+    /// Number of records that are neither in the store nor counted as lost there.
+    unrecorded: UnrecordedCount,
     /// Number of records that were removed because the trail reached its size.
     removed: AtomicU64,
     next_number: AtomicU64,
@@ -73,6 +76,24 @@ pub struct AuditQueue {
     not_empty: Notify,
     /// Written records, for the followers of the trail.
     written: broadcast::Sender<Arc<str>>,
+}
+
+/// A count of records that are missing in the trail.
+#[derive(Debug)]
+enum UnrecordedCount {
+    /// It ends with the process.
+    Memory(AtomicU64),
+    /// It survives a kill of the process.
+    Durable(DurableCount),
+}
+
+impl UnrecordedCount {
+    fn count(&self) -> &AtomicU64 {
+        match self {
+            Self::Memory(count) => count,
+            Self::Durable(count) => count.count(),
+        }
+    }
 }
 
 /// Number of records that a follower may be behind; then it misses the oldest ones.
@@ -86,9 +107,13 @@ struct TakenRecords {
 }
 
 impl AuditQueue {
-    /// Creates a queue.
+    /// Creates a queue. `unrecorded` counts the records that are missing in the trail, and begins with those of
+    /// processes that were killed: they are lost.
     #[must_use]
-    pub fn new(options: AuditQueueOptions) -> Arc<Self> {
+    pub fn new(options: AuditQueueOptions, unrecorded: Option<DurableCount>) -> Arc<Self> {
+        let unrecorded =
+            unrecorded.map_or(UnrecordedCount::Memory(AtomicU64::new(0)), UnrecordedCount::Durable);
+        let lost = unrecorded.count().load(Ordering::Relaxed);
         let mut node = [0; 4];
         // Without random bytes, requests of two processes may have the same id.
         let _zeroes = getrandom::fill(&mut node);
@@ -97,7 +122,8 @@ impl AuditQueue {
             options,
             unwritten: AtomicUsize::new(0),
             unwritten_bytes: AtomicUsize::new(0),
-            lost: AtomicU64::new(0),
+            lost: AtomicU64::new(lost),
+            unrecorded,
             removed: AtomicU64::new(0),
             next_number: AtomicU64::new(0),
             node: crate::keys::key::hex(&node),
@@ -106,7 +132,8 @@ impl AuditQueue {
         })
     }
 
-    /// Number of records lost since the start because the queue was full or the gateway stopped.
+    /// Number of records that are lost: since the start because the queue was full or the gateway stopped, and before it
+    /// because the gateway was killed.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
@@ -141,6 +168,7 @@ impl AuditQueue {
 
     /// Queues a record. If its arguments do not fit, it has their digest instead; if that does not fit, it is lost.
     fn push(&self, mut record: QueuedRecord) {
+        self.unrecorded.count().fetch_add(1, Ordering::Relaxed);
         if !self.reserve(record.bytes()) {
             record.digest();
             if !self.reserve(record.bytes()) {
@@ -198,9 +226,10 @@ impl AuditQueue {
         }
     }
 
-    /// Counts taken records as written.
-    fn mark_written(&self, records: usize, bytes: usize) {
+    /// Counts taken records as written, and the lost ones that they report.
+    fn mark_written(&self, records: usize, bytes: usize, reported: u64) {
         self.release(records, bytes);
+        self.unrecorded.count().fetch_sub(records as u64 + reported, Ordering::Relaxed);
     }
 
     /// Passes written records to the followers of the trail.

@@ -115,6 +115,11 @@ impl HandlerBuilder {
         self.installed = installed;
     }
 
+    /// Returns the budget for the messages of a handler's server, which has a share of its own like a caller.
+    fn budget_of(&self, handler: &manifest::HandlerConfig) -> ByteBudget {
+        self.budget.owned_by(&format!("handler {}", handler.name.as_str()).into())
+    }
+
     /// Returns the client for a handler with these settings.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! The shared parts of a gateway, which are created before its subsystems.
 
+use std::io;
 use std::sync::Arc;
 
 use tokio::sync::watch;
@@ -12,7 +13,7 @@ use toolyard_manifest::{ArgumentRecording, Manifest, ProcessSettings};
 use toolyard_mcp::server::owner_of;
 use toolyard_net::budget::ByteBudget;
 use toolyard_process::ProcessTable;
-use toolyard_store::{DatabaseLocation, StoreOptions};
+use toolyard_store::{DatabaseLocation, DurableCount, StoreOptions};
 
 use crate::audit::{AuditQueue, AuditQueueOptions};
 use crate::cluster_members::ClusterGateway;
@@ -80,7 +81,7 @@ impl GatewayContext {
             budget: ByteBudget::new(process.limits.bytes_in_flight),
             long_work: LongWork::new(background).owned_by(owner_of),
             counters: Arc::default(),
-            audit: AuditQueue::new(audit_queue_options(process)),
+            audit: AuditQueue::new(audit_queue_options(process), unrecorded(options).await),
             embeddings: embeddings::create(process)?,
             log: options.log.clone(),
             fleet,
@@ -100,6 +101,25 @@ fn audit_queue_options(process: &ProcessSettings) -> AuditQueueOptions {
         records: process.limits.queued_records,
         bytes: process.limits.queued_record_bytes,
         arguments: process.audit.arguments == ArgumentRecording::Redacted,
+    }
+}
+
+/// Opens the count of records that are missing in the audit trail. Without it, they are not known after a kill.
+async fn unrecorded(options: &GatewayOptions) -> Option<DurableCount> {
+    let path = options.unrecorded_count.clone()?;
+    let shown = path.display().to_string();
+    let opened = spawn_blocking(move || DurableCount::open(&path)).await;
+    match opened.unwrap_or_else(|error| Err(io::Error::other(error))) {
+        Ok(count) => Some(count),
+        Err(error) => {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(
+                path = shown,
+                error,
+                "records of the audit trail that a kill loses are not counted"
+            );
+            None
+        }
     }
 }
 

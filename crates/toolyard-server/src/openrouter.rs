@@ -74,7 +74,7 @@ pub fn mcp_server(settings: &OpenRouterSettings) -> Result<Server, OpenRouterSer
     let api = OpenRouterClient::new(settings, &process, client, &secrets, ByteBudget::default());
     let server = Server::new(SERVER_NAME, env!("CARGO_PKG_VERSION")).title("OpenRouter");
     let api: Arc<dyn OpenRouterApi> = Arc::new(api);
-    Ok(openrouter::add(server.omit_schema_dialect(), &api)?)
+    Ok(openrouter::add(server.omit_schema_dialect().refuse_unknown_arguments(), &api)?)
 }
 
 impl OpenRouterClient {

@@ -213,6 +213,7 @@ mod full {
             budget: toolyard_net::budget::ByteBudget::default(),
             secrets: SecretRedactor::default(),
             dropped_notices: Arc::default(),
+            skipped_messages: Arc::default(),
             error_lines: Default::default(),
             launcher: None,
         }

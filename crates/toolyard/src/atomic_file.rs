@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use toolyard_manifest::refuse_named_pipe;
 use toolyard_server::atomic_file::write;
 
 /// Maximum number of backups beside a file.
@@ -17,9 +18,9 @@ const NEW_FILE_MODE: u32 = 0o666;
 /// Reads a file, or returns `None` if it does not exist.
 ///
 /// # Errors
-/// Fails if the file cannot be read or is not UTF-8.
+/// Fails if the file cannot be read, is a named pipe, or is not UTF-8.
 pub(crate) fn read_optional(path: &Path) -> anyhow::Result<Option<String>> {
-    match fs::read_to_string(path) {
+    match refuse_named_pipe(path).and_then(|()| fs::read_to_string(path)) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),

@@ -5,9 +5,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use toolyard_manifest::{Manifest, ManifestProblem, ManifestProblems};
+use toolyard_manifest::{
+    HandlerConfig, HandlerKind, Manifest, ManifestProblem, ManifestProblems, OpenApiSpec,
+};
+use toolyard_openapi::{DescriptionSources, ReadOptions, ServiceDescription};
 
-use crate::output::{OutputFormat, count, print};
+use crate::output::{OutputFormat, count, note, print};
 use crate::{BadInput, default_manifest};
 
 /// Check manifests and report all problems
@@ -46,6 +49,9 @@ pub(crate) fn run(args: &CheckArgs, format: OutputFormat) -> Result<ExitCode, Ba
             json!({"files": files, "problems": problem_list(problems)}).to_string()
         }
     });
+    if let Ok(manifest) = &checked {
+        handlers_without_server(manifest).iter().for_each(|warning| note(warning));
+    }
     Ok(match checked {
         Ok(_) => ExitCode::SUCCESS,
         Err(_) => ExitCode::from(2),
@@ -58,6 +64,25 @@ fn summary(manifest: &Manifest, files: usize) -> String {
     let handlers = count(manifest.handlers.len(), "handler");
     let types = if types.is_empty() { String::new() } else { format!(" ({})", types.join(", ")) };
     format!("no problems in {}: {handlers}{types}", count(files, "file"))
+}
+
+/// Returns a warning for each handler whose description is at hand and has no server URL.
+fn handlers_without_server(manifest: &Manifest) -> Vec<String> {
+    let warning = |handler: &HandlerConfig| {
+        let HandlerKind::OpenApi(openapi) = &handler.kind else { return None };
+        let sources = match &openapi.spec {
+            OpenApiSpec::File(path) => {
+                DescriptionSources::new(path.display().to_string(), std::fs::read_to_string(path).ok()?)
+            }
+            OpenApiSpec::Inline(Value::String(text)) => DescriptionSources::new("", text.clone()),
+            OpenApiSpec::Inline(value) => DescriptionSources::new("", value.to_string()),
+            OpenApiSpec::Url(_) => return None,
+        };
+        let description = toolyard_openapi::read(&sources, &ReadOptions::default()).ok()?;
+        let lacks_server = openapi.base_url.is_none() && description.lacks_server();
+        lacks_server.then(|| format!("{}: {}", handler.name, ServiceDescription::NO_SERVER))
+    };
+    manifest.handlers.iter().filter_map(warning).collect()
 }
 
 fn by_type(manifest: &Manifest) -> BTreeMap<&'static str, usize> {

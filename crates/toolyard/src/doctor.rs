@@ -203,6 +203,8 @@ async fn settled_report(remote: &RemoteGateway) -> anyhow::Result<(Bytes, Gatewa
 
 /// Prefix that some clients add to the names of tools.
 const CLIENT_PREFIX: &str = "mcp__toolyard__";
+/// Tokens of a list from which it is named as large: a tenth of a large model's context.
+const MANY_TOKENS: usize = 20_000;
 /// Maximum length of a tool name in the APIs of models.
 const MAX_NAME_LENGTH: usize = 64;
 
@@ -230,6 +232,12 @@ fn status_text(status: &GatewayReport) -> String {
         "\n\nThe list of {} takes {characters} characters, about {estimated_tokens} tokens of a model's context.",
         count(*tools, "tool")
     );
+    if *estimated_tokens > MANY_TOKENS {
+        text.push_str(
+            "\nThat leaves a model little room: publish fewer tools (`operationFilter` or `filter` of an OpenAPI handler, \
+             `allow` of others), or list `search_tools` instead of them (`builtins.search`, docs/search.md).",
+        );
+    }
     let long: Vec<_> = status.discovered_tools.iter().map(|tool| &*tool.name).filter(is_long).collect();
     if !long.is_empty() {
         let _ = write!(

@@ -49,6 +49,7 @@ pub(crate) async fn run(
     let (store, report) = (Arc::new(store), StartReport { origin, store_problem });
     options.store = Some(store.clone());
     options.store_location = Some(store.location().to_string());
+    options.unrecorded_count = store::unrecorded_count(store.location());
     options.key_marker = Some(markers);
     let running = match toolyard_server::start(&manifest, &options).await {
         Ok(running) => running,

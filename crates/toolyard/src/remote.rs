@@ -200,6 +200,7 @@ impl RemoteGateway {
         let auth = self.auth();
         let options = ClientOptions {
             dropped_notices: Arc::default(),
+            skipped_messages: Arc::default(),
             error_lines: Default::default(),
             launcher: None,
             name: "toolyard".to_owned(),

@@ -198,6 +198,23 @@ fn store_options(process: &ProcessSettings) -> anyhow::Result<StoreOptions> {
     Ok(StoreOptions { location, queue, connections })
 }
 
+/// Returns the path of the count of audit records that a kill loses: beside the store, or in the state directory. A store
+/// in memory loses all of them.
+pub(crate) fn unrecorded_count(store: &DatabaseLocation) -> Option<PathBuf> {
+    match store {
+        DatabaseLocation::Memory => None,
+        DatabaseLocation::File(path) => {
+            let mut name = path.file_name()?.to_owned();
+            name.push("-unrecorded");
+            Some(path.with_file_name(name))
+        }
+        DatabaseLocation::Postgres(_) => {
+            let folder = state_folder(&|name| std::env::var_os(name).map(PathBuf::from))?;
+            Some(folder.join("audit-unrecorded"))
+        }
+    }
+}
+
 /// Returns the default location of the store.
 fn default_location(variable: &dyn Fn(&str) -> Option<PathBuf>) -> DatabaseLocation {
     state_folder(variable)

@@ -2,10 +2,11 @@
 
 use std::fmt;
 
-use http::{Response, header};
+use http::Response;
 use serde_json::Value;
 use toolyard_net::body;
 use toolyard_net::client::ResponseBody;
+use toolyard_net::header_values::{EVENT_STREAM, content_is};
 use toolyard_net::sse::SseDecoder;
 
 use super::error::AgentError;
@@ -40,8 +41,7 @@ impl fmt::Debug for EventStream {
 impl EventStream {
     /// Returns the events of a response. Each event may have `limit` bytes, and all together eight times as many.
     pub(super) async fn of(response: Response<ResponseBody>, limit: usize) -> Result<Self, AgentError> {
-        let content_type = response.headers().get(header::CONTENT_TYPE);
-        let is_stream = content_type.is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"));
+        let is_stream = content_is(response.headers(), EVENT_STREAM);
         if !is_stream || !response.status().is_success() {
             return Ok(Self(Events::Single(Some(result_of(response, limit).await?))));
         }

@@ -9,7 +9,8 @@ use tokio::task::JoinHandle;
 use toolyard_core::gate::{CallGate, GateSize};
 use toolyard_core::registry::{CallLimits, HandlerEntry};
 use toolyard_core::{
-    Backend, Call, CallOutput, Caller, Catalog, Gateway, Json, Outcome, Registry, Tool, ToolError,
+    Backend, BackendPhase, Call, CallOutput, Caller, Catalog, Gateway, Json, Outcome, Registry, Tool,
+    ToolError,
 };
 use toolyard_manifest::{MissedRuns, ScheduleAction, ScheduledCall};
 
@@ -73,8 +74,11 @@ impl ScheduleHarness {
             calls: Mutex::default(),
             permits: Semaphore::new(1_000),
         });
-        let catalog =
-            Catalog { tools: vec![Arc::new(Tool::named("work", Default::default()))], ..Catalog::default() };
+        let catalog = Catalog {
+            phase: BackendPhase::Ready,
+            tools: vec![Arc::new(Tool::named("work", Default::default()))],
+            ..Catalog::default()
+        };
         let size = GateSize { running: 100, waiting: 100 };
         let limits = CallLimits { timeout: Duration::from_secs(3600), gate: CallGate::new(size) };
         let handler = HandlerEntry::new("h", tool.clone(), limits);

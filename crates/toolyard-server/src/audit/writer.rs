@@ -45,8 +45,9 @@ pub struct AuditWriter {
     pending_bytes: usize,
     /// True if these are already in the file.
     is_filed: bool,
-    /// Number of losses that the trail reports.
+    /// Number of losses that the trail reports, and those of them that the pending records report.
     reported_losses: u64,
+    pending_losses: u64,
     reported_at: Option<Instant>,
     trimmed_at: Option<Instant>,
     measured_at: Option<Instant>,
@@ -64,6 +65,7 @@ impl AuditWriter {
             pending_bytes: 0,
             is_filed: false,
             reported_losses: 0,
+            pending_losses: 0,
             reported_at: None,
             trimmed_at: None,
             measured_at: None,
@@ -74,6 +76,10 @@ impl AuditWriter {
     /// cancelled by the stop, because it might succeed anyway and then be done twice.
     pub async fn run(mut self, mut stop: oneshot::Receiver<()>) {
         let mut wait = BACKOFF.0;
+        if self.audit.lost() > 0 {
+            // Records of a killed process are reported at once. A failure is repeated in the loop.
+            let _reported = self.write().await;
+        }
         loop {
             if self.pending.is_empty() {
                 tokio::select! {
@@ -128,7 +134,11 @@ impl AuditWriter {
             tracing::error!(error, waiting, "cannot write the audit trail");
             return Err(());
         }
-        self.audit.mark_written(self.pending.len(), self.pending_bytes);
+        self.audit.mark_written(
+            self.pending.len(),
+            self.pending_bytes,
+            std::mem::take(&mut self.pending_losses),
+        );
         self.audit.announce(&self.pending);
         self.pending = Arc::default();
         self.pending_bytes = 0;
@@ -141,6 +151,7 @@ impl AuditWriter {
         let mut taken = self.audit.take(limit);
         if let Some(event) = self.loss_event() {
             self.audit.unwritten.fetch_add(1, Ordering::Relaxed);
+            self.audit.unrecorded.count().fetch_add(1, Ordering::Relaxed);
             taken.records.push(QueuedRecord::Event(event));
         }
         taken
@@ -161,6 +172,7 @@ impl AuditWriter {
             Ok(records) => (self.pending, self.pending_bytes) = (records, bytes),
             Err(error) => {
                 self.audit.mark_lost(count, bytes);
+                self.pending_losses = 0;
                 let error = &error as &dyn std::error::Error;
                 tracing::error!(
                     error,
@@ -197,9 +209,10 @@ impl AuditWriter {
         }
         let missing = lost - self.reported_losses;
         (self.reported_losses, self.reported_at) = (lost, Some(Instant::now()));
+        self.pending_losses += missing;
         tracing::error!(
             missing,
-            "the audit trail is incomplete: records arrived faster than they could be written"
+            "the audit trail is incomplete: records arrived faster than they could be written, or the gateway was killed"
         );
         Some(AuditEvent {
             actor: AuditActor::default(),

@@ -224,7 +224,8 @@ impl HandlerBuilder {
         subagents: Option<&Subagents>,
         secrets: &SecretRedactor,
     ) -> Result<Server, RegisterError> {
-        let mut server = Server::new("toolyard", env!("CARGO_PKG_VERSION")).omit_schema_dialect();
+        let server = Server::new("toolyard", env!("CARGO_PKG_VERSION"));
+        let mut server = server.omit_schema_dialect().refuse_unknown_arguments();
         if let (Some(scripts), Some(hosting)) = (&builtins.scripts, &self.hosting) {
             let reader = memory.clone().map(MemoryReader::new);
             server = scripts::add(server, hosting.runner(scripts), reader)?;

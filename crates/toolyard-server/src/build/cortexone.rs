@@ -33,7 +33,7 @@ impl HandlerBuilder {
             } else {
                 ReturnFormat::JsonRpcMessage
             },
-            delivery: self.http_delivery(&function.retry, handler.timeout),
+            delivery: self.http_delivery(handler, &function.retry),
         };
         let exchange = Arc::new(CortexOneFunction::new(options, &self.client));
         // The exchange itself retries.

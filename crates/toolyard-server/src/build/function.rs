@@ -45,7 +45,7 @@ impl HandlerBuilder {
         let Some(tool) = tool else {
             let attempts =
                 UpstreamRetry { retry, attempt_timeout: (!has_one_attempt).then_some(handler.timeout) };
-            let options = ClientOptions { retry: attempts, ..self.client_options(secrets) };
+            let options = ClientOptions { retry: attempts, ..self.client_options(handler, secrets) };
             return Arc::new(McpBackend::start(
                 handler.name.as_str(),
                 ServerEndpoint::Function(exchange),

@@ -11,6 +11,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use flate2::read::GzDecoder;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use toolyard_net::header_values::accepts_coding;
 
 use super::rest::ProblemDetails;
 
@@ -77,7 +78,7 @@ impl ConsoleFile {
     }
 
     fn content(&self, request: &HeaderMap) -> Response {
-        let mut response = match accepts_gzip(request) {
+        let mut response = match accepts_coding(request, "gzip") {
             true => ([(header::CONTENT_ENCODING, "gzip")], Body::from(self.gzip)).into_response(),
             // Few clients, and no browser.
             false => Body::from(self.text()).into_response(),
@@ -111,16 +112,6 @@ fn is_current(request: &HeaderMap, tag: &str) -> bool {
     known.flat_map(|tags| tags.split(',')).any(|known| {
         let opaque = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
         known.trim() == "*" || opaque(known) == opaque(tag)
-    })
-}
-
-/// True if the client accepts gzip (RFC 9110, section 12.5.3).
-fn accepts_gzip(request: &HeaderMap) -> bool {
-    let accepted = request.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
-    accepted.flat_map(|codings| codings.split(',')).any(|coding| {
-        let (name, weight) = coding.split_once(';').unwrap_or((coding, "q=1"));
-        let is_refused = weight.trim().trim_start_matches("q=").parse() == Ok(0.0);
-        name.trim().eq_ignore_ascii_case("gzip") && !is_refused
     })
 }
 

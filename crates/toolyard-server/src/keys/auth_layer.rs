@@ -19,6 +19,7 @@ use toolyard_mcp::server::HttpPrincipal;
 use toolyard_mcp::server::http::PATH;
 use toolyard_mcp::server::refusal::{BodyLimits, refuse_http, refuse_without_id};
 use toolyard_net::guard::{self, BrowserGuard};
+use toolyard_net::header_values::{Credentials, EVENT_STREAM, content_is};
 use toolyard_net::listener::ClientConnection;
 use tower_layer::Layer;
 use tower_service::Service;
@@ -309,8 +310,8 @@ enum Admission {
 /// clients of hosted functions send it. Another scheme yields an empty key, which is refused.
 pub(crate) fn presented_key(headers: &HeaderMap) -> Option<&str> {
     let header = headers.get(header::AUTHORIZATION)?.to_str().unwrap_or_default().trim();
-    Some(match header.split_once(' ') {
-        Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => token.trim(),
+    Some(match Credentials::parse(header) {
+        Some(credentials) if credentials.is("bearer") => credentials.token,
         Some(_) => "",
         None => header,
     })
@@ -335,9 +336,7 @@ fn add_caller(request: &mut Request<Body>, caller: AuthenticatedCaller) -> KeyLi
 
 /// Ends a response that is an event stream when the key's access ends.
 fn bind_to_key(response: Response, lifetime: KeyLifetime) -> Response {
-    let kind = response.headers().get(header::CONTENT_TYPE);
-    let is_stream = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
-    match is_stream.then_some(lifetime) {
+    match content_is(response.headers(), EVENT_STREAM).then_some(lifetime) {
         Some(lifetime) => response
             .map(|body| Body::from_stream(body.into_data_stream().take_until(lifetime.ended().boxed()))),
         None => response,

@@ -1,6 +1,7 @@
 //! Options that are not part of the manifest.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use toolyard_core::store::Store;
@@ -19,6 +20,9 @@ pub struct GatewayOptions {
     pub store: Option<Arc<dyn Store>>,
     /// Location of the store for operators, without its password. `None`: it is in the memory of the process.
     pub store_location: Option<String>,
+    /// Path of the count of audit records that a kill of the process loses: see `DurableCount`. `None`: they are not
+    /// counted.
+    pub unrecorded_count: Option<PathBuf>,
     /// The marker that the gateway has had keys. `None`: no marker is written.
     pub key_marker: Option<KeyMarker>,
     /// Layers to leave out, by name, to measure the cost of each.
@@ -45,8 +49,7 @@ pub enum BusRole {
 
 impl fmt::Debug for GatewayOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { spawner, store: _, store_location, key_marker: _, without_layers, log: _, bus_role } =
-            self;
+        let Self { spawner, store_location, without_layers, bus_role, .. } = self;
         let mut debug = f.debug_struct("GatewayOptions");
         debug.field("spawner", spawner).field("store_location", store_location);
         debug.field("without_layers", without_layers);
@@ -62,6 +65,7 @@ impl Default for GatewayOptions {
             spawner,
             store: None,
             store_location: None,
+            unrecorded_count: None,
             key_marker: None,
             without_layers,
             log,

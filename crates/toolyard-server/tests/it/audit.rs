@@ -152,7 +152,7 @@ async fn pending_audit_records_are_written_on_shutdown() {
 /// Records the creation of `keys` keys (`k0` and so on), more than the queue holds, and stops the audit service.
 /// Returns the records in the trail, and the number of lost records.
 async fn missing(store: Arc<dyn Store>, keys: usize) -> (Vec<String>, u64) {
-    let audit = AuditQueue::new(AuditQueueOptions { records: 2, bytes: 1 << 20, arguments: false });
+    let audit = AuditQueue::new(AuditQueueOptions { records: 2, bytes: 1 << 20, arguments: false }, None);
     let process = ProcessSettings::default();
     let trail = AuditService::start(audit.clone(), &process, &store);
     for number in 0..keys {

@@ -245,13 +245,13 @@ async fn disabled_handler_offers_nothing_until_its_restart() {
     let tools =
         async || gateway.short("", "GET /api/v1/tools", "", "/tools").await.matches("inputSchema").count();
     let phase = async || gateway.short("", "GET /api/v1/handlers", "", "/handlers/1/phase").await;
-    assert_eq!((tools().await, phase().await), (2, "200 \"Ready\"".to_owned()));
+    assert_eq!((tools().await, phase().await), (3, "200 \"Ready\"".to_owned()));
     assert_eq!(gateway.short("", "POST /api/v1/handlers/web/disable", "", "/disabling").await, "202 true");
     assert_eq!(gateway.short("", "POST /api/v1/handlers/none/disable", "", "").await, "404 not_found");
     let mut changes = gateway.running.gateway().watch();
     let has_search = |registry: &std::sync::Arc<toolyard_core::Registry>| registry.tool("search").is_ok();
     changes.wait_for(|registry| !has_search(registry)).await.unwrap();
-    assert_eq!((tools().await, phase().await), (1, "200 \"Unavailable\"".to_owned()));
+    assert_eq!((tools().await, phase().await), (2, "200 \"Unavailable\"".to_owned()));
     let cause = gateway.short("", "GET /api/v1/handlers", "", "/handlers/1/lastError/message").await;
     assert!(cause.contains("disabled by an administrator"), "{cause}");
     gateway.ask("", "POST /api/v1/handlers/web/restart", "").await;

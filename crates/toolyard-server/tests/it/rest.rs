@@ -42,9 +42,9 @@ async fn tools_in_each_form() {
     }
     assert_snapshot!(lines.join("\n"), @r#"
 
-      200 {"tools":[{"name":"add","description":"Adds.","inputSchema":{"type":"object","properties":{"a":{"type":"number"}},"required":["a"]},"outputSchema":{"type":"object","properties":{"sum":{"type":"number"}},"required":["sum"]}},{"name":"search","description":"Searches.","inputSchema":{"type":"object"}},{"name":"delete"}]}
+      200 {"tools":[{"name":"add","description":"Adds.","inputSchema":{"type":"object","properties":{"a":{"type":"number"}},"required":["a"]},"outputSchema":{"type":"object","properties":{"sum":{"type":"number"}},"required":["sum"]}},{"name":"search","description":"Searches.","inputSchema":{"type":"object"}},{"name":"delete","inputSchema":{"type":"object"}}]}
     ?format=mcp
-      200 {"tools":[{"name":"add","description":"Adds.","inputSchema":{"type":"object","properties":{"a":{"type":"number"}},"required":["a"]},"outputSchema":{"type":"object","properties":{"sum":{"type":"number"}},"required":["sum"]}},{"name":"search","description":"Searches.","inputSchema":{"type":"object"}},{"name":"delete"}]}
+      200 {"tools":[{"name":"add","description":"Adds.","inputSchema":{"type":"object","properties":{"a":{"type":"number"}},"required":["a"]},"outputSchema":{"type":"object","properties":{"sum":{"type":"number"}},"required":["sum"]}},{"name":"search","description":"Searches.","inputSchema":{"type":"object"}},{"name":"delete","inputSchema":{"type":"object"}}]}
     ?format=openai
       200 {"tools":[{"type":"function","function":{"name":"add","description":"Adds.","parameters":{"type":"object","properties":{"a":{"type":"number"}},"required":["a"]}}},{"type":"function","function":{"name":"search","description":"Searches.","parameters":{"type":"object"}}},{"type":"function","function":{"name":"delete","parameters":{"type":"object"}}}]}
     ?format=anthropic

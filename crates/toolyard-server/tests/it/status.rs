@@ -78,7 +78,7 @@ fn answers(request: &ReceivedRequest) -> ScriptedReply {
     }
 }
 
-const OTHER_TOOL: &str = r#"{"name":"u"}"#;
+const OTHER_TOOL: &str = r#"{"name":"u","inputSchema":{"type":"object"}}"#;
 
 #[tokio::test]
 #[expect(clippy::too_many_lines, reason = "the snapshot has a line for each member")]
@@ -157,8 +157,8 @@ async fn healthy_gateway_is_ready() {
       ],
       "list": {
         "tools": 2,
-        "characters": 59,
-        "estimatedTokens": 14
+        "characters": 91,
+        "estimatedTokens": 21
       },
       "listeners": [
         {
@@ -225,7 +225,7 @@ async fn handler_phase_follows_its_server() {
     availableToolsCount: 1
     discoveredTools: [{"handlerName":"goes","name":"u","status":"Available","endpoint":"(a URL)"}]
     handlers: [{"name":"goes","registry":"test","origin":"manifest","type":"mcp","endpoint":"(a URL)","phase":"Ready","since":"(a time)","tools":1,"protocol":"MCP 2026-07-28","lastError":{"time":"(a time)","code":"connection_refused","message":"the server cannot be reached: connection refused"}}]
-    list: {"tools":1,"characters":14,"estimatedTokens":4}
+    list: {"tools":1,"characters":46,"estimatedTokens":11}
     lastEdit: {"time":"(a time)","applied":false,"message":"the manifest has problems"}
     "HandlersAvailable": "True" ("1 of 1 handlers are ready")
     "AllHandlersReady": "True" ("1 of 1 handlers are ready")

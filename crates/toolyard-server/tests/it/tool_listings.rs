@@ -29,6 +29,7 @@ fn options() -> ClientOptions {
         budget: toolyard_net::budget::ByteBudget::default(),
         secrets: toolyard_core::SecretRedactor::default(),
         dropped_notices: std::sync::Arc::default(),
+        skipped_messages: std::sync::Arc::default(),
         error_lines: Default::default(),
         launcher: None,
     }

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 use toolyard_net::body::{self, BodyReadError};
 use toolyard_net::client::{HttpClient, RequestError, ResponseBody};
+use toolyard_net::header_values::{EVENT_STREAM, content_is};
 use toolyard_net::sse::SseDecoder;
 
 use self::reply::{ReplyBuilder, WholeReply};
@@ -91,10 +92,7 @@ impl OpenAiModel {
         if !response.status().is_success() {
             return Err(refusal(&response));
         }
-        let is_stream = response.headers().get(header::CONTENT_TYPE).is_some_and(|content_type| {
-            content_type.as_bytes().to_ascii_lowercase().starts_with(b"text/event-stream")
-        });
-        match is_stream {
+        match content_is(response.headers(), EVENT_STREAM) {
             true => Ok(self.streamed(response).await?),
             // An endpoint that does not stream.
             false => {

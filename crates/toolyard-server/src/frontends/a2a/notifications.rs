@@ -11,6 +11,7 @@ use toolyard_a2a::wire::push::TOKEN_HEADER;
 use toolyard_a2a::{Agents, PushError};
 use toolyard_core::ErrorCode;
 use toolyard_net::guard::BrowserGuard;
+use toolyard_net::header_values::Credentials;
 
 use crate::context::GatewayContext;
 use crate::frontends::FrontendDeps;
@@ -69,6 +70,6 @@ fn token_of(headers: &HeaderMap) -> Option<&str> {
     if let Some(token) = headers.get(TOKEN_HEADER) {
         return token.to_str().ok();
     }
-    let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+    let credentials = Credentials::parse(headers.get(header::AUTHORIZATION)?.to_str().ok()?)?;
+    credentials.is("bearer").then_some(credentials.token)
 }

@@ -18,6 +18,7 @@ pub(crate) fn state(context: &GatewayContext, deps: &FrontendDeps<'_>) -> Arc<Re
         manifest: context.manifest.subscribe(),
         cluster_members: context.cluster_members.subscribe(),
         store_location: context.store_location.clone(),
+        audit: context.audit.clone(),
         last_edit,
         embeddings: context.embeddings.clone(),
         listening: deps.listening.clone(),

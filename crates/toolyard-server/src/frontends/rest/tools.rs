@@ -92,7 +92,7 @@ pub(super) async fn list(
     Ok(json(StatusCode::OK, Object::new().with("tools", Json::array(&tools)).to_json().bytes()))
 }
 
-/// `GET /tools/{name}`: one tool.
+/// `GET /tools/{name}`: one tool, with its whole description if the list has only the beginning.
 pub(super) async fn one(
     State(rest): Rest,
     caller: AuthenticatedCaller,
@@ -103,7 +103,13 @@ pub(super) async fn one(
     let mut tools = registry.definitions(EntryKind::Tools);
     let entry = tools.find(|(entry, _)| *entry.name == *name);
     let unknown = || registry.tool_or_nearest(&name).err().unwrap_or_else(|| ToolError::unknown_tool(&name));
-    let (_, definition) = entry.ok_or_else(|| ProblemDetails::from(unknown()))?;
+    let (entry, definition) = entry.ok_or_else(|| ProblemDetails::from(unknown()))?;
+    let manual = entry.tool.as_ref().and_then(|tool| tool.manual());
+    let described = manual.zip(definition.to_object().ok()).map(|(manual, mut definition)| {
+        definition.set("description", Json::string(manual));
+        definition.to_json()
+    });
+    let definition = described.as_ref().unwrap_or(definition);
     Ok(json(StatusCode::OK, format.write(&name, definition).bytes()))
 }
 
