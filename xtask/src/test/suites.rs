@@ -20,7 +20,7 @@ pub(super) struct TestSuite {
     pub(super) run: SuiteRun,
 }
 
-/// What is prepared for a suite. Each includes those before it.
+/// Preparations for a suite. Each includes those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum SuiteNeeds {
     /// Nothing but cargo.
@@ -44,7 +44,7 @@ pub(super) enum SuiteRun {
 use SuiteNeeds::{Cargo, Kubernetes, Peers, System};
 use SuiteRun::{Command as Run, Tests};
 
-/// What a change of the gateway itself concerns.
+/// Paths of the gateway itself.
 const GATEWAY: &[&str] =
     &["crates/toolyard/", "crates/toolyard-server/", "crates/toolyard-mcp/", "crates/toolyard-core/"];
 

@@ -76,7 +76,7 @@ fn streamable(
 }
 
 #[tokio::test]
-async fn what_is_not_a_message_is_skipped() {
+async fn text_that_is_not_a_message_is_skipped() {
     for is_modern in [false, true] {
         let upstream = streamable(is_modern, |_| None);
         let backend = start(&upstream);

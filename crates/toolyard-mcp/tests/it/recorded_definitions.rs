@@ -28,7 +28,7 @@ impl Backend for Silent {
     }
 }
 
-/// What MCP permits as a tool: the definition `Tool` of its schema, up to the revision 2025-11-25 or since then.
+/// Returns the schema of valid tools: the definition `Tool` of its schema, up to the revision 2025-11-25 or since then.
 fn tool_schema(is_legacy: bool) -> CompiledSchema {
     let root = |is_object: bool| match (is_legacy, is_object) {
         (true, _) => json!({

@@ -47,7 +47,7 @@ pub(super) struct MessageInbox {
     pub(super) signals: Arc<ConnectionSignals>,
     /// Requests of the server to clients.
     pub(super) server_requests: Arc<ServerRequestRouter>,
-    /// What is not a message.
+    /// Counts text that is not a message.
     pub(super) skipped: SkippedMessages,
     /// Budget of the answers, of which each caller has a share.
     pub(super) budget: ByteBudget,

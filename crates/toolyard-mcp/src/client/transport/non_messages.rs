@@ -1,4 +1,4 @@
-//! What a server sends beside messages, such as heartbeats on a stream or a program's text on its standard output. It is
+//! Text of a server that is not a message, such as heartbeats on a stream or a program's other standard output. It is
 //! skipped, unless it is a malformed response that a request waits for.
 
 use std::sync::Arc;

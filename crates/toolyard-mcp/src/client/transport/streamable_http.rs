@@ -45,7 +45,7 @@ pub(in crate::client) struct HttpTransport {
     server_requests: Arc<ServerRequestRouter>,
     /// Clients that receive progress.
     progress_routes: ProgressRoutes,
-    /// What is not a message.
+    /// Counts text that is not a message.
     skipped: SkippedMessages,
 }
 
