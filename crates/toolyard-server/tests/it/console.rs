@@ -251,7 +251,7 @@ async fn disabled_handler_offers_nothing_until_its_restart() {
     let mut changes = gateway.running.gateway().watch();
     let has_search = |registry: &std::sync::Arc<toolyard_core::Registry>| registry.tool("search").is_ok();
     changes.wait_for(|registry| !has_search(registry)).await.unwrap();
-    assert_eq!((tools().await, phase().await), (2, "200 \"Unavailable\"".to_owned()));
+    assert_eq!((tools().await, phase().await), (1, "200 \"Unavailable\"".to_owned()));
     let cause = gateway.short("", "GET /api/v1/handlers", "", "/handlers/1/lastError/message").await;
     assert!(cause.contains("disabled by an administrator"), "{cause}");
     gateway.ask("", "POST /api/v1/handlers/web/restart", "").await;
