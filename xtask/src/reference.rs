@@ -38,7 +38,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
 /// The output of the program with these arguments: xtask does not link the crates that it serves.
 fn output_of(args: &[&str]) -> anyhow::Result<Vec<u8>> {
     let mut cargo = process::cargo();
-    cargo.args(["run", "--package", "toolyard", "--features", "full", "--"]).args(args);
+    cargo.args(["run", "--package", "toolyard", "--"]).args(args);
     let output = cargo.stderr(Stdio::inherit()).output()?;
     ensure!(output.status.success(), "`toolyard {}` failed: {}", args.join(" "), output.status);
     Ok(output.stdout)

@@ -317,7 +317,6 @@ impl BusError {
     }
 
     /// The message may have been stored.
-    #[cfg(any(feature = "nats", feature = "rabbitmq"))]
     pub(crate) fn unconfirmed() -> Self {
         Self::new(BusErrorKind::Unconfirmed, "the broker has not confirmed the message")
     }

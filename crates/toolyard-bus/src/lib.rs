@@ -36,14 +36,8 @@ pub mod headers;
 pub mod in_process;
 pub mod mcp;
 pub mod message;
-#[cfg(feature = "nats")]
 pub mod nats;
-#[cfg_attr(
-    not(any(feature = "nats", feature = "rabbitmq")),
-    expect(dead_code, reason = "only brokers lose connections")
-)]
 mod pump;
-#[cfg(feature = "rabbitmq")]
 pub mod rabbitmq;
 pub mod record;
 pub mod remote;
@@ -57,7 +51,6 @@ pub mod worker;
 
 use std::sync::Arc;
 
-#[cfg(any(feature = "nats", feature = "rabbitmq"))]
 use toolyard_manifest::BrokerKind;
 use toolyard_manifest::{BrokerUrl, BusSettings};
 
@@ -75,12 +68,8 @@ pub use topic::{Topic, TopicPattern};
 pub fn connect(settings: &BusSettings) -> Result<Arc<dyn MessageBus>, BusError> {
     let url = broker_url(settings)?;
     match url.kind() {
-        #[cfg(feature = "rabbitmq")]
         BrokerKind::RabbitMq => Ok(rabbitmq::RabbitBus::connect(url, settings)?),
-        #[cfg(feature = "nats")]
         BrokerKind::Nats => Ok(nats::NatsBus::connect(url, settings)?),
-        #[cfg(not(all(feature = "rabbitmq", feature = "nats")))]
-        kind => Err(BusError::invalid(format!("this build has no {kind:?}"))),
     }
 }
 

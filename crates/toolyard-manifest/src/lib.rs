@@ -24,7 +24,6 @@ mod field_type;
 mod fields;
 mod fingerprint;
 mod formats;
-mod full_build;
 mod handler;
 mod import;
 mod limits;
@@ -54,7 +53,6 @@ pub use self::{
     editor::{AddHandlerError, ManifestEditor},
     fingerprint::ManifestFingerprint,
     formats::{BrokerKind, BrokerUrl, EndpointUrl, FormatError, HandlerName, ListenAddress, UrlTemplate},
-    full_build::IS_FULL_BUILD,
     handler::{
         ArgumentOverride, AuthScheme, CredentialSource, DefinitionPin, HandlerConfig, HttpRetry,
         OutboundSettings, PrefixMode, ProbeSettings, ProxyChoice, RequestAuth, RetryPolicy, SecretString,

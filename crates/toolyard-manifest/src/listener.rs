@@ -11,7 +11,6 @@ use crate::{
         CountField, CustomField, FieldType, FileField, FlagField, NonEmptyListField, TextField, TimeoutField,
     },
     formats::{self, ListenAddress},
-    full_build,
     object_schema::SchemaDefinitions,
     section::{nested, section},
 };
@@ -30,8 +29,7 @@ section! {
 }
 
 section! {
-    /// `grpc`: the tools as a gRPC service, `omnia.tools.v1.ToolService`. Only programs of releases have it, and builds
-    /// with `--features full`.
+    /// `grpc`: the tools as a gRPC service, `omnia.tools.v1.ToolService`.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct GrpcService: Default = "grpc" {
         /// Address to listen on for gRPC: an IP address and a port, or `unix:` and the path of a socket; or a list of
@@ -86,13 +84,8 @@ pub(crate) const LISTEN: CustomField<Vec<ListenAddress>> =
     CustomField { read: listen, schema: listen_schema };
 
 /// `listen` of gRPC: one address, or several.
-const GRPC_LISTEN: CustomField<Vec<ListenAddress>> = CustomField {
-    read: |cursor| {
-        full_build::require(&cursor, "gRPC service");
-        listen(cursor)
-    },
-    schema: |definitions| json!({"anyOf": addresses(definitions)}),
-};
+const GRPC_LISTEN: CustomField<Vec<ListenAddress>> =
+    CustomField { read: listen, schema: |definitions| json!({"anyOf": addresses(definitions)}) };
 
 /// `listen` of the console: one address, or several.
 const CONSOLE_LISTEN: CustomField<Vec<ListenAddress>> =

@@ -1,7 +1,6 @@
 //! Tests of the whole crate: texts and files in, a manifest or problems out.
 
 mod any_text;
-#[cfg(feature = "full")]
 mod bus;
 mod cluster_services;
 mod complete_example;
@@ -9,8 +8,6 @@ mod documents;
 mod draft;
 mod elsewhere;
 mod files;
-#[cfg(not(feature = "full"))]
-mod full_build;
 mod function;
 mod grpc;
 mod http;

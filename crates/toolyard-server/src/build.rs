@@ -2,11 +2,9 @@
 
 mod auth;
 mod builtins;
-#[cfg(feature = "full")]
 mod bus;
 mod cortexone;
 mod function;
-#[cfg(feature = "full")]
 mod grpc;
 mod http;
 mod mcp;
@@ -200,20 +198,11 @@ impl HandlerBuilder {
         match &handler.kind {
             HandlerKind::Mcp(mcp) => self.mcp(handler, mcp, secrets),
             HandlerKind::Http(http) => self.http(handler, http, secrets),
-            #[cfg(feature = "full")]
             HandlerKind::Grpc(grpc) => self.grpc(handler, grpc, secrets),
-            // The manifest refuses such handlers in this build.
-            #[cfg(not(feature = "full"))]
-            HandlerKind::Grpc(_) => Arc::new(UnsupportedBackend::because("this build has no gRPC", None)),
             HandlerKind::OpenApi(openapi) => self.openapi(handler, openapi, secrets),
             HandlerKind::Function(function) => self.function(handler, function, secrets),
             HandlerKind::CortexOne(function) => self.cortexone(handler, function, secrets),
-            #[cfg(feature = "full")]
             HandlerKind::Bus(bus) => self.bus(handler, bus),
-            #[cfg(not(feature = "full"))]
-            HandlerKind::Bus(_) => {
-                Arc::new(UnsupportedBackend::because("this build has no message bus", None))
-            }
             HandlerKind::Selector(_) => selector::backend(),
             HandlerKind::Builtins(builtins) => self.builtins(builtins, secrets),
         }

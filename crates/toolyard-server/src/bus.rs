@@ -7,10 +7,6 @@
 
 pub(crate) mod agents;
 mod bridge;
-#[cfg(feature = "full")]
-mod connected;
-#[cfg(not(feature = "full"))]
-#[path = "bus/not_in_this_build.rs"]
 mod connected;
 pub(crate) mod scripts;
 
@@ -28,7 +24,6 @@ use crate::start::{BusRole, StartError};
 use crate::summaries::ServerSummaries;
 
 pub(crate) use bridge::bridged_servers;
-#[cfg(feature = "full")]
 pub(crate) use connected::connect;
 pub use connected::dead_letters;
 pub(crate) use connected::publisher;

@@ -5,7 +5,6 @@
 
 pub(crate) mod a2a;
 pub(crate) mod console;
-#[cfg(feature = "full")]
 pub(crate) mod grpc;
 pub(crate) mod mcp;
 pub mod rest;
@@ -58,13 +57,9 @@ pub(crate) struct FrontendDeps<'a> {
     pub(crate) listening: &'a ListeningAddresses,
 }
 
-/// Returns the routes of gRPC, with their authentication, and its tasks. There are none without its feature.
+/// Returns the routes of gRPC, with their authentication, and its tasks.
 pub(crate) fn grpc_routes(context: &GatewayContext, deps: &FrontendDeps<'_>) -> (Router, JoinSet<()>) {
-    #[cfg(feature = "full")]
-    let routes = grpc::routes(context, deps);
-    #[cfg(not(feature = "full"))]
-    let (routes, _) = ((Router::new(), JoinSet::new()), (context, deps));
-    routes
+    grpc::routes(context, deps)
 }
 
 /// Returns the routes of all frontends on HTTP/1.1 that require a key.

@@ -14,7 +14,6 @@ use toolyard_net::workers::WorkerPool;
 
 use crate::context::GatewayContext;
 use crate::file_watcher::FileWatcher;
-#[cfg(feature = "full")]
 use crate::frontends;
 use crate::health::HEALTH_PATHS;
 use crate::routes::GatewayRoutes;
@@ -64,7 +63,6 @@ pub(crate) struct ProtocolRoutes {
     pub(crate) http: GatewayRoutes,
     /// The same, with the console in any case.
     pub(crate) console: GatewayRoutes,
-    #[cfg_attr(not(feature = "full"), expect(dead_code, reason = "only full builds serve gRPC"))]
     pub(crate) grpc: Router,
 }
 
@@ -130,7 +128,6 @@ impl BoundListeners {
                 let stop = stopped(stopping.subscribe());
                 let console = listener::serve(console.listeners, routes.console, limits, &workers, stop);
                 let http = async { tokio::join!(http, console) };
-                #[cfg(feature = "full")]
                 let http = async {
                     let stop = stopped(stopping.subscribe());
                     let grpc = frontends::grpc::serve(grpc.listeners, routes.grpc, limits, &workers, stop);

@@ -1,8 +1,21 @@
-//! The operator of Kubernetes, if this build supports it.
+//! The operator of Kubernetes.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use toolyard_core::{Object, SecretRedactor};
+use toolyard_mcp::client::{
+    ClientOptions, DedicatedOptions, EraPreference, UpstreamRetry, UpstreamToolFilter, list_tools,
+};
+use toolyard_net::client::HttpClient;
+use toolyard_operator::ClusterConfig;
+use toolyard_operator::controller::{
+    self, DiscoveryError, LeaderElection, ListedTool, OperatorConfig, ToolDiscovery,
+};
+use toolyard_operator::webhook::{CertificateFiles, WebhookOptions};
 
 /// Settings of the operator.
 #[derive(Debug, Clone)]
@@ -61,173 +74,134 @@ pub struct OperatorWebhook {
 #[error("{0}")]
 pub struct OperatorStartError(pub String);
 
-#[cfg(not(feature = "full"))]
-/// Refuses to run: this build does not know Kubernetes.
+/// Time between two checks of the files of the webhook's certificate.
+const CERTIFICATE_CHECK: Duration = Duration::from_secs(10);
+
+/// Environment variables that name a collector of telemetry. Tools get them; those that may hold credentials are
+/// left out.
+const TELEMETRY_VARIABLES: [&str; 4] = [
+    "OTEL_EXPORTER_OTLP_ENDPOINT",
+    "OTEL_EXPORTER_OTLP_PROTOCOL",
+    "OTEL_TRACES_SAMPLER",
+    "OTEL_TRACES_SAMPLER_ARG",
+];
+
+/// Maximum size of an answer of a server.
+const MESSAGE_BYTES: usize = 16 * 1024 * 1024;
+
+/// Maximum number of tools of a server.
+const TOOLS: usize = 10_000;
+
+/// Runs the operator until `shutdown` completes.
 ///
 /// # Errors
-/// Always.
-pub async fn run(_: OperatorSettings, _: impl Future<Output = ()>) -> Result<(), OperatorStartError> {
-    let problem =
-        "this build has no operator: use the program of a release, or build it with `--features full`";
-    Err(OperatorStartError(problem.to_owned()))
+/// If the cluster is not configured, or the health address or the webhook cannot be bound.
+pub async fn run(
+    settings: OperatorSettings,
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), OperatorStartError> {
+    let client = cluster(&settings).client().await.map_err(|error| {
+        let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}"));
+        let remedy = "run it in a pod, or name a file by `--kubeconfig` or KUBECONFIG";
+        OperatorStartError(format!(
+            "cannot connect to Kubernetes: {error}{}; {remedy}",
+            cause.unwrap_or_default()
+        ))
+    })?;
+    let http = HttpClient::without_roots();
+    let http = http.map_err(|error| OperatorStartError(format!("cannot create an HTTP client: {error}")))?;
+    let tools = Arc::new(McpToolDiscovery { http, timeout: settings.probe_timeout });
+    let run = controller::run(client, config(settings), tools, shutdown);
+    run.await.map_err(|error| OperatorStartError(error.to_string()))
 }
 
-#[cfg(feature = "full")]
-pub use full::run;
-
-#[cfg(feature = "full")]
-mod full {
-    use std::sync::Arc;
-
-    use futures_util::future::BoxFuture;
-    use toolyard_core::{Object, SecretRedactor};
-    use toolyard_mcp::client::{
-        ClientOptions, DedicatedOptions, EraPreference, UpstreamRetry, UpstreamToolFilter, list_tools,
-    };
-    use toolyard_net::client::HttpClient;
-    use toolyard_operator::ClusterConfig;
-    use toolyard_operator::controller::{
-        self, DiscoveryError, LeaderElection, ListedTool, OperatorConfig, ToolDiscovery,
-    };
-
-    use toolyard_operator::webhook::{CertificateFiles, WebhookOptions};
-
-    use super::{Duration, OperatorSettings, OperatorStartError, OperatorWebhook};
-
-    /// Time between two checks of the files of the webhook's certificate.
-    const CERTIFICATE_CHECK: Duration = Duration::from_secs(10);
-
-    /// Environment variables that name a collector of telemetry. Tools get them; those that may hold credentials are
-    /// left out.
-    const TELEMETRY_VARIABLES: [&str; 4] = [
-        "OTEL_EXPORTER_OTLP_ENDPOINT",
-        "OTEL_EXPORTER_OTLP_PROTOCOL",
-        "OTEL_TRACES_SAMPLER",
-        "OTEL_TRACES_SAMPLER_ARG",
-    ];
-
-    /// Maximum size of an answer of a server.
-    const MESSAGE_BYTES: usize = 16 * 1024 * 1024;
-
-    /// Maximum number of tools of a server.
-    const TOOLS: usize = 10_000;
-
-    /// Runs the operator until `shutdown` completes.
-    ///
-    /// # Errors
-    /// If the cluster is not configured, or the health address or the webhook cannot be bound.
-    pub async fn run(
-        settings: OperatorSettings,
-        shutdown: impl Future<Output = ()>,
-    ) -> Result<(), OperatorStartError> {
-        let client = cluster(&settings).client().await.map_err(|error| {
-            let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}"));
-            let remedy = "run it in a pod, or name a file by `--kubeconfig` or KUBECONFIG";
-            OperatorStartError(format!(
-                "cannot connect to Kubernetes: {error}{}; {remedy}",
-                cause.unwrap_or_default()
-            ))
-        })?;
-        let http = HttpClient::without_roots();
-        let http =
-            http.map_err(|error| OperatorStartError(format!("cannot create an HTTP client: {error}")))?;
-        let tools = Arc::new(McpToolDiscovery { http, timeout: settings.probe_timeout });
-        let run = controller::run(client, config(settings), tools, shutdown);
-        run.await.map_err(|error| OperatorStartError(error.to_string()))
+fn cluster(settings: &OperatorSettings) -> ClusterConfig {
+    match settings.kubeconfig.clone() {
+        Some(path) => ClusterConfig::Kubeconfig { path, context: settings.context.clone() },
+        None => ClusterConfig::InCluster,
     }
+}
 
-    fn cluster(settings: &OperatorSettings) -> ClusterConfig {
-        match settings.kubeconfig.clone() {
-            Some(path) => ClusterConfig::Kubeconfig { path, context: settings.context.clone() },
-            None => ClusterConfig::InCluster,
-        }
+fn config(settings: OperatorSettings) -> OperatorConfig {
+    let leader_election = settings.lease.map(|lease| LeaderElection {
+        lease,
+        namespace: settings.operator_namespace.clone(),
+        identity: settings.identity,
+        duration: settings.lease_duration,
+    });
+    let variable = |name: &str| std::env::var(name).ok().map(|value| (name.to_owned(), value));
+    OperatorConfig {
+        namespace: settings.namespace,
+        operator_namespace: settings.operator_namespace,
+        service_domain: settings.service_domain,
+        leader_election,
+        health_address: settings.health_address,
+        webhook: settings.webhook.map(webhook),
+        gateway_image: settings.gateway_image,
+        shared_gateway: settings.shared_gateway,
+        network_policies: settings.network_policies,
+        injection: settings.injection,
+        image_registries: settings.image_registries,
+        telemetry_env: TELEMETRY_VARIABLES.into_iter().filter_map(variable).collect(),
+        probe_timeout: settings.probe_timeout,
+        poll_interval: settings.poll_interval,
+        concurrency: settings.concurrency,
+        ..OperatorConfig::default()
     }
+}
 
-    fn config(settings: OperatorSettings) -> OperatorConfig {
-        let leader_election = settings.lease.map(|lease| LeaderElection {
-            lease,
-            namespace: settings.operator_namespace.clone(),
-            identity: settings.identity,
-            duration: settings.lease_duration,
-        });
-        let variable = |name: &str| std::env::var(name).ok().map(|value| (name.to_owned(), value));
-        OperatorConfig {
-            namespace: settings.namespace,
-            operator_namespace: settings.operator_namespace,
-            service_domain: settings.service_domain,
-            leader_election,
-            health_address: settings.health_address,
-            webhook: settings.webhook.map(webhook),
-            gateway_image: settings.gateway_image,
-            shared_gateway: settings.shared_gateway,
-            network_policies: settings.network_policies,
-            injection: settings.injection,
-            image_registries: settings.image_registries,
-            telemetry_env: TELEMETRY_VARIABLES.into_iter().filter_map(variable).collect(),
-            probe_timeout: settings.probe_timeout,
-            poll_interval: settings.poll_interval,
-            concurrency: settings.concurrency,
-            ..OperatorConfig::default()
-        }
-    }
+fn webhook(settings: OperatorWebhook) -> WebhookOptions {
+    let OperatorWebhook { address, certificate, key } = settings;
+    let files = CertificateFiles { certificate, key };
+    WebhookOptions { address, files, certificate_check: CERTIFICATE_CHECK }
+}
 
-    fn webhook(settings: OperatorWebhook) -> WebhookOptions {
-        let OperatorWebhook { address, certificate, key } = settings;
-        let files = CertificateFiles { certificate, key };
-        WebhookOptions { address, files, certificate_check: CERTIFICATE_CHECK }
-    }
+/// Lists the tools of MCP servers over HTTP.
+struct McpToolDiscovery {
+    http: HttpClient,
+    timeout: Duration,
+}
 
-    /// Lists the tools of MCP servers over HTTP.
-    struct McpToolDiscovery {
-        http: HttpClient,
-        timeout: Duration,
-    }
-
-    impl ToolDiscovery for McpToolDiscovery {
-        fn tools<'a>(&'a self, endpoint: &'a str) -> BoxFuture<'a, Result<Vec<ListedTool>, DiscoveryError>> {
-            Box::pin(async move {
-                let url = endpoint.parse();
-                let url = url.map_err(|_| DiscoveryError(format!("{endpoint} is not a URL")))?;
-                let listed =
-                    list_tools(&url, &self.http, options(self.timeout)).await.map_err(DiscoveryError)?;
-                Ok(listed.iter().filter_map(tool).collect())
-            })
-        }
-    }
-
-    fn options(timeout: Duration) -> ClientOptions {
-        ClientOptions {
-            name: "toolyard-operator".to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            max_message_bytes: MESSAGE_BYTES,
-            max_list_items: TOOLS,
-            max_depth: toolyard_core::json::DEFAULT_DEPTH,
-            connect_timeout: timeout,
-            discover_timeout: timeout,
-            idle_timeout: None,
-            era: EraPreference::Automatic,
-            filter: UpstreamToolFilter::default(),
-            retry: UpstreamRetry::never(),
-            dedicated: DedicatedOptions::SHARED,
-            probe: None,
-            budget: toolyard_net::budget::ByteBudget::default(),
-            secrets: SecretRedactor::default(),
-            dropped_notices: Arc::default(),
-            skipped_messages: Arc::default(),
-            error_lines: Default::default(),
-            launcher: None,
-        }
-    }
-
-    fn tool(definition: &Object) -> Option<ListedTool> {
-        let text = |name| definition.get_str(name).map(std::borrow::Cow::into_owned);
-        Some(ListedTool {
-            name: text("name")?,
-            description: text("description"),
-            input_schema: definition
-                .get("inputSchema")
-                .map(toolyard_core::Json::to_value)
-                .unwrap_or_default(),
+impl ToolDiscovery for McpToolDiscovery {
+    fn tools<'a>(&'a self, endpoint: &'a str) -> BoxFuture<'a, Result<Vec<ListedTool>, DiscoveryError>> {
+        Box::pin(async move {
+            let url = endpoint.parse();
+            let url = url.map_err(|_| DiscoveryError(format!("{endpoint} is not a URL")))?;
+            let listed = list_tools(&url, &self.http, options(self.timeout)).await.map_err(DiscoveryError)?;
+            Ok(listed.iter().filter_map(tool).collect())
         })
     }
+}
+
+fn options(timeout: Duration) -> ClientOptions {
+    ClientOptions {
+        name: "toolyard-operator".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        max_message_bytes: MESSAGE_BYTES,
+        max_list_items: TOOLS,
+        max_depth: toolyard_core::json::DEFAULT_DEPTH,
+        connect_timeout: timeout,
+        discover_timeout: timeout,
+        idle_timeout: None,
+        era: EraPreference::Automatic,
+        filter: UpstreamToolFilter::default(),
+        retry: UpstreamRetry::never(),
+        dedicated: DedicatedOptions::SHARED,
+        probe: None,
+        budget: toolyard_net::budget::ByteBudget::default(),
+        secrets: SecretRedactor::default(),
+        dropped_notices: Arc::default(),
+        skipped_messages: Arc::default(),
+        error_lines: Default::default(),
+        launcher: None,
+    }
+}
+
+fn tool(definition: &Object) -> Option<ListedTool> {
+    let text = |name| definition.get_str(name).map(std::borrow::Cow::into_owned);
+    Some(ListedTool {
+        name: text("name")?,
+        description: text("description"),
+        input_schema: definition.get("inputSchema").map(toolyard_core::Json::to_value).unwrap_or_default(),
+    })
 }

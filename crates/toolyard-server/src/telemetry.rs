@@ -10,10 +10,8 @@
 //!
 //! There are no globals: providers are created here and passed on.
 
-#[cfg(feature = "full")]
 mod collector;
 mod context;
-#[cfg(feature = "full")]
 mod export;
 mod gauges;
 pub(crate) mod history;
@@ -21,10 +19,8 @@ mod labels;
 mod losses;
 mod metrics;
 pub mod names;
-#[cfg(feature = "full")]
 mod scripts;
 mod settings;
-#[cfg(feature = "full")]
 mod spans;
 mod trace;
 
@@ -63,7 +59,6 @@ pub struct GatewayTelemetry {
     _meters: SdkMeterProvider,
     metrics: Arc<metrics::CallMetrics>,
     traces: Arc<trace::CallTraces>,
-    #[cfg(feature = "full")]
     export_tasks: Option<export::ExportTasks>,
 }
 
@@ -85,24 +80,12 @@ impl GatewayTelemetry {
         meters = with_cardinality_limit(meters, process.limits.metric_labels);
         let losses = Arc::new(losses::TelemetryLosses::default());
 
-        #[cfg(feature = "full")]
         let (meters, export_tasks, tracers) = match collector {
             None => (meters, None, None),
             Some(collector) => {
                 let parts = export::start(&collector, process, &resource, meters, &losses)?;
                 (parts.meters, Some(parts.export_tasks), Some(parts.tracers))
             }
-        };
-        #[cfg(not(feature = "full"))]
-        let tracers = {
-            // A manifest that names a collector is refused earlier.
-            if collector.is_some() {
-                tracing::warn!(
-                    "no telemetry is exported, although OTEL_EXPORTER_OTLP_ENDPOINT is set: this build has no OTLP; use \
-                     the program of a release, or build it with `--features full`"
-                );
-            }
-            None
         };
 
         let meters = meters.build();
@@ -116,20 +99,10 @@ impl GatewayTelemetry {
         let history = Arc::new(history::MetricsHistory::new(page.clone(), tools, processes));
         let mut following = JoinSet::new();
         following.spawn(history.clone().follow());
-        Ok(Self {
-            page,
-            history,
-            _following: following,
-            _meters: meters,
-            metrics,
-            traces,
-            #[cfg(feature = "full")]
-            export_tasks,
-        })
+        Ok(Self { page, history, _following: following, _meters: meters, metrics, traces, export_tasks })
     }
 
     /// Returns an executor whose scripts have spans and are measured.
-    #[cfg(feature = "full")]
     pub(crate) fn observed_scripts(
         &self,
         executor: Arc<dyn toolyard_core::ScriptExecutor>,
@@ -163,9 +136,7 @@ impl GatewayTelemetry {
     }
 
     /// Exports what is left, within the configured time.
-    #[cfg_attr(not(feature = "full"), expect(clippy::unused_async, reason = "there is nothing to wait for"))]
     pub async fn stop(&self) {
-        #[cfg(feature = "full")]
         if let Some(export_tasks) = &self.export_tasks {
             export_tasks.stop().await;
         }

@@ -17,7 +17,6 @@ pub mod durable_count;
 pub mod error;
 pub mod location;
 mod log_block;
-#[cfg(feature = "postgres")]
 mod postgres;
 pub mod reopening;
 mod select;
@@ -92,12 +91,9 @@ pub async fn open_closable(options: &StoreOptions) -> Result<Arc<dyn ClosableSto
     match &options.location {
         DatabaseLocation::Memory => Ok(Arc::new(sqlite::memory(options.queue).await?)),
         DatabaseLocation::File(path) => Ok(Arc::new(sqlite::open(path, options.queue).await?)),
-        #[cfg(feature = "postgres")]
         DatabaseLocation::Postgres(url) => {
             Ok(Arc::new(postgres::open(url, options.connections, options.queue).await?))
         }
-        #[cfg(not(feature = "postgres"))]
-        DatabaseLocation::Postgres(_) => Err(StoreOpenError::WithoutPostgres),
     }
 }
 
@@ -121,13 +117,9 @@ pub async fn describe(location: &DatabaseLocation) -> Result<StoreDescription, S
     let (version, size) = match location {
         DatabaseLocation::Memory => (None, 0),
         DatabaseLocation::File(path) => sqlite::describe(path).await?,
-        #[cfg(feature = "postgres")]
         DatabaseLocation::Postgres(url) => postgres::describe(url).await?,
-        #[cfg(not(feature = "postgres"))]
-        DatabaseLocation::Postgres(_) => return Err(StoreOpenError::WithoutPostgres),
     };
     let newest = match location {
-        #[cfg(feature = "postgres")]
         DatabaseLocation::Postgres(_) => postgres::LATEST_VERSION,
         _ => sqlite::LATEST_VERSION,
     };

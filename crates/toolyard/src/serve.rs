@@ -4,11 +4,10 @@ use std::process::ExitCode;
 
 use toolyard_core::registry::EntryKind;
 use toolyard_core::{BackendPhase, Registry};
-use toolyard_manifest::{IS_FULL_BUILD, ListenAddress, Manifest};
+use toolyard_manifest::{ListenAddress, Manifest};
 use toolyard_process::ProcessSpawner;
 use toolyard_server::{GatewayOptions, RunningGateway};
 
-use crate::BadInput;
 use crate::gateway::{self, StartReport};
 use crate::log::{self, LogHandle};
 use crate::manifest_sources::ManifestSources;
@@ -53,17 +52,7 @@ pub(crate) struct ServeArgs {
     without_layer: Vec<String>,
 }
 
-/// Refuses addresses of the gRPC service in a build without it.
-pub(crate) fn require_grpc(addresses: &[ListenAddress]) -> Result<(), BadInput> {
-    if !IS_FULL_BUILD && !addresses.is_empty() {
-        let problem = "this build has no gRPC service: use the program of a release, or build it with `--features full`";
-        return Err(BadInput(problem.to_owned()));
-    }
-    Ok(())
-}
-
 pub(crate) async fn run(args: ServeArgs, format: OutputFormat, log: &LogHandle) -> anyhow::Result<ExitCode> {
-    require_grpc(&args.grpc)?;
     let spawner = ProcessSpawner::supervised_by_this_program();
     let without_layers = args.without_layer;
     let options = GatewayOptions { spawner, without_layers, log: log.control(), ..GatewayOptions::default() };

@@ -13,7 +13,6 @@ use toolyard_manifest::ListenAddress;
 
 use self::unit::{ServiceUnit, UNIT_NAME};
 use crate::output::{OutputFormat, note, print};
-use crate::serve::require_grpc;
 use crate::{BadInput, atomic_file, default_manifest};
 
 /// Run the gateway as a service of systemd for this user
@@ -124,7 +123,6 @@ pub(crate) fn run(args: ServiceArgs, format: OutputFormat) -> anyhow::Result<Exi
 const START: [&[&str]; 3] = [&["daemon-reload"], &["enable", UNIT_NAME], &["restart", UNIT_NAME]];
 
 fn install(args: &ServiceInstallArgs, format: OutputFormat) -> anyhow::Result<ExitCode> {
-    require_grpc(&args.grpc)?;
     let unit = ServiceUnit::of(&manifests(args)?, &args.listen, &args.grpc)?;
     let (path, text) = (unit_path()?, unit.to_string());
     if args.print {

@@ -52,7 +52,7 @@ pub(super) fn measure(
     workshop: &TargetFactory,
     report: &mut BenchReport,
 ) -> anyhow::Result<()> {
-    let target = ["--package", "toolyard-bus", "--example", "bench_bus", "--features", "nats,rabbitmq"];
+    let target = ["--package", "toolyard-bus", "--example", "bench_bus"];
     let program = path_or_build(workshop.bus.as_deref(), &target, PROFILE)?;
     for (number, (kind, bare_name, name)) in BROKERS.into_iter().enumerate() {
         let broker = MessageBroker::start(kind);

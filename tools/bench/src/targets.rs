@@ -199,7 +199,7 @@ impl TargetFactory {
         }
         let gateway = match plan.measures_gateways() {
             true => {
-                let target = ["--package", "toolyard", "--bin", "toolyard", "--features", "full"];
+                let target = ["--package", "toolyard", "--bin", "toolyard"];
                 Some(path_or_build(binaries.gateway.as_deref(), &target, PROFILE)?)
             }
             false => None,

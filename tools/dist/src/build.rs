@@ -11,9 +11,6 @@ use crate::target::{DistTarget, OLDEST_GLIBC};
 /// The build tools from PyPI.
 const PINS: &str = include_str!("../requirements.txt");
 
-/// The features of releases, which `cargo run` leaves out.
-pub(crate) const FEATURES: &str = "full";
-
 /// Builds with the profile `dist`, and returns the path of the binary.
 pub(crate) fn build(target: DistTarget) -> anyhow::Result<PathBuf> {
     let tools = build_tools()?;
@@ -21,7 +18,7 @@ pub(crate) fn build(target: DistTarget) -> anyhow::Result<PathBuf> {
     let triple = target.triple();
     let mut zigbuild = Command::new(tools.join("bin/cargo-zigbuild"));
     zigbuild.current_dir(xtask_support::root()).arg("zigbuild").args(["--locked", "--profile", "dist"]);
-    zigbuild.args(["--package", "toolyard", "--bin", "toolyard", "--features", FEATURES]);
+    zigbuild.args(["--package", "toolyard", "--bin", "toolyard"]);
     zigbuild.arg("--target").arg(format!("{triple}.{OLDEST_GLIBC}")).arg("--target-dir").arg(&target_folder);
     zigbuild.env("CARGO_ZIGBUILD_PYTHON_PATH", tools.join("bin/python"));
     process::run(&mut zigbuild)?;

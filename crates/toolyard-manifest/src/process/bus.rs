@@ -11,14 +11,13 @@ use crate::{
         NumberField, SizeField, TextField, TimeoutField,
     },
     formats::{self, BrokerUrl, FormatError},
-    full_build,
     object_schema::SchemaDefinitions,
     section::{nested, section},
 };
 
 section! {
     /// `bus` of a `Toolyard` document: a message broker, RabbitMQ or NATS with JetStream, that carries calls to other
-    /// machines. Only programs of releases have it, and builds with `--features full`.
+    /// machines.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct BusSettings: Default = "bus" {
         /// URL of the broker: `amqp://` or `amqps://` for RabbitMQ, `nats://` or `tls://` for NATS, which may be several
@@ -191,13 +190,8 @@ const URL_TEXT: TextField<BrokerUrl> =
         "${BUS_URL}",
     ]);
 
-const URL: CustomField<BrokerUrl> = CustomField {
-    read: |cursor| {
-        full_build::require(&cursor, "message bus");
-        URL_TEXT.read(cursor)
-    },
-    schema: |definitions| URL_TEXT.schema(definitions),
-};
+const URL: CustomField<BrokerUrl> =
+    CustomField { read: |cursor| URL_TEXT.read(cursor), schema: |definitions| URL_TEXT.schema(definitions) };
 
 const WORKER: CustomField<BusWorkerSettings> = CustomField { read: worker, schema: worker_schema };
 

@@ -46,7 +46,6 @@ impl TraceCarrier {
     }
 
     /// Returns the context of a `traceparent`.
-    #[cfg(feature = "full")]
     pub(super) fn parent(&self, parent: &str) -> Option<Context> {
         self.parse(&TraceHeaders { parent: parent.to_owned(), state: None })
     }

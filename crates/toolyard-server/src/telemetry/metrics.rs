@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{BoundCounter, Counter, Histogram, Meter};
-#[cfg(feature = "full")]
 use toolyard_core::ErrorCode;
 use toolyard_core::layers::{CallEnding, CallObserver, ObservedCall};
 use toolyard_core::{Call, CallTarget, RegistryEntry, ToolError};
@@ -70,7 +69,6 @@ impl CallMetrics {
     }
 
     /// Records a script that arrived on the message bus, like a call of the tool that sends it.
-    #[cfg(feature = "full")]
     pub(super) fn record_script(&self, verdict: Result<bool, ErrorCode>, took: Duration) {
         let set = [
             KeyValue::new(names::TOOL, trace::SCRIPT_TOOL),

@@ -20,7 +20,6 @@ use super::{SCOPE, names};
 pub(super) const EXECUTE_TOOL: &str = "execute_tool";
 
 /// Name of the tool whose scripts arrive on the message bus.
-#[cfg(feature = "full")]
 pub(super) const SCRIPT_TOOL: &str = "execute_python_script";
 
 /// Creates the spans of calls. Without a collector it creates none, and only extracts the context of the client, so
@@ -39,7 +38,6 @@ impl CallTraces {
     }
 
     /// Starts the span of a script that arrived on the message bus, if traces are exported.
-    #[cfg(feature = "full")]
     pub(super) fn script_span(&self, parent: Option<&str>) -> Option<Span> {
         let tracer = self.tracer.as_ref()?;
         let parent = parent.and_then(|parent| self.carrier.parent(parent));

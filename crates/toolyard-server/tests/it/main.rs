@@ -7,7 +7,6 @@
 #![cfg(test)]
 
 mod a2a;
-#[cfg(feature = "full")]
 mod a2a_bus;
 mod added_servers;
 mod api_keys;
@@ -15,7 +14,6 @@ mod audit;
 mod bad_upstreams;
 mod broken_streams;
 mod budget;
-#[cfg(feature = "full")]
 mod bus;
 mod call_notifications;
 mod catalog_server;

@@ -4,7 +4,7 @@ use super::{HandlerScope, HandlerSettings, ReadHandler};
 use crate::{
     cursor::ValueCursor,
     fields::ObjectFields,
-    formats, full_build,
+    formats,
     handler::{RetryPolicy, secrets::SecretCollector},
 };
 
@@ -61,7 +61,6 @@ impl ReadHandler for BusHandler {
     const FIELDS: &'static [&'static str] = &["busConfig"];
 
     fn read(fields: &mut ObjectFields<'_>, scope: &HandlerScope<'_>) -> Option<Self> {
-        full_build::require(scope.location, "message bus");
         scope.location.require_bus();
         let config = fields.optional("busConfig", |cursor| Some(config(cursor)));
         fields.reject_misplaced(&["retries", "retryPolicy"], NO_RETRIES);

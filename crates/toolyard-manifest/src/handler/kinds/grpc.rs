@@ -13,7 +13,7 @@ use super::{HandlerScope, HandlerSettings, ReadHandler};
 use crate::{
     cursor::{KeywordChoice, ValueCursor},
     fields::ObjectFields,
-    formats, full_build,
+    formats,
     handler::{
         ProbeSettings, RequestAuth, RetryPolicy, SecretString, ToolDefinition, auth,
         endpoint::{self, EndpointFormat},
@@ -149,7 +149,6 @@ impl ReadHandler for GrpcHandler {
     fn read(fields: &mut ObjectFields<'_>, scope: &HandlerScope<'_>) -> Option<Self> {
         let endpoint = fields
             .optional("endpoint", |cursor| Some(endpoint::read(cursor, scope.namespace, &HOST_AND_PORT)));
-        full_build::require(scope.location, "gRPC");
         let tool = fields.optional("tool", |cursor| Some(tool::read(cursor)));
         let config = fields.optional("grpcConfig", |cursor| Some(config(cursor, tool.is_some())));
         let is_reported = matches!(config, Some(None)) || matches!(endpoint, Some(None));

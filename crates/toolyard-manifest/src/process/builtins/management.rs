@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::{
     cursor::ValueCursor,
     field_type::{CountField, FieldType, FileField, FlagField, ListField, TextField, WritableField},
-    formats, full_build,
+    formats,
     object_schema::SchemaDefinitions,
     section::{nested, section},
 };
@@ -37,11 +37,7 @@ impl FieldType for BridgeField {
     type Value = bool;
 
     fn read(&self, cursor: ValueCursor<'_>) -> Option<bool> {
-        let is_on = FlagField.read(cursor.clone())?;
-        if is_on {
-            full_build::require(&cursor, "message bus");
-        }
-        Some(is_on)
+        FlagField.read(cursor)
     }
 
     fn schema(&self, definitions: &mut SchemaDefinitions) -> Value {

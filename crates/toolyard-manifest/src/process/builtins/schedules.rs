@@ -11,7 +11,6 @@ use crate::{
         TimeoutField,
     },
     formats::{self, EndpointUrl},
-    full_build,
     handler::SecretString,
     section::{nested, section},
     tree::{NodeContent, ObjectMember},
@@ -177,7 +176,6 @@ fn tool_name(text: &str) -> Result<String, formats::FormatError> {
 
 /// Reads the message of an action, which needs a bus.
 fn message(cursor: ValueCursor<'_>) -> Option<ScheduledMessage> {
-    full_build::require(&cursor, "message bus");
     cursor.require_bus();
     nested().read(cursor)
 }

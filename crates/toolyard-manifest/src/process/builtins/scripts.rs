@@ -8,7 +8,6 @@ use crate::{
         CountField, CpuField, FieldType, FlagField, KeywordField, SizeField, TextField, WritableField,
     },
     formats::{self, FormatError},
-    full_build,
     object_schema::SchemaDefinitions,
     section::{nested, section},
 };
@@ -104,13 +103,7 @@ impl FieldType for RunnerField {
     type Value = ScriptRunner;
 
     fn read(&self, cursor: ValueCursor<'_>) -> Option<ScriptRunner> {
-        let runner = cursor.clone().choice(&RUNNER)?;
-        match runner {
-            ScriptRunner::Local => {}
-            ScriptRunner::Kubernetes => full_build::require(&cursor, "runner in Kubernetes"),
-            ScriptRunner::Bus => full_build::require(&cursor, "message bus"),
-        }
-        Some(runner)
+        cursor.choice(&RUNNER)
     }
 
     fn schema(&self, definitions: &mut SchemaDefinitions) -> Value {
