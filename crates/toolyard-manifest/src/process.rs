@@ -97,8 +97,8 @@ section! {
         ///
         /// Without it, handlers cannot use `secretRef`.
         pub secrets_dir: Option<PathBuf> = "secretsDir", TextField::new(formats::folder), optional;
-        /// Location of persistent data. Default: `toolyard.db` in `$TOOLYARD_STATE_DIR`, `$STATE_DIRECTORY`,
-        /// `$XDG_STATE_HOME/toolyard` or `~/.local/state/toolyard`, whichever is set first.
+        /// Location of persistent data. Default: `toolyard.db` in `$TOOLYARD_STATE_DIR` or `$STATE_DIRECTORY`; else a
+        /// file for this manifest in `$XDG_STATE_HOME/toolyard/stores` or `~/.local/state/toolyard/stores`.
         pub store: Option<StoreSettings> = "store",
             CustomField { read: store::store, schema: store::schema },
             optional;

@@ -6,6 +6,7 @@
 pub(crate) mod a2a;
 pub(crate) mod console;
 pub(crate) mod grpc;
+pub(crate) mod landing;
 pub(crate) mod mcp;
 pub mod rest;
 

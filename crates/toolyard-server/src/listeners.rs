@@ -1,5 +1,6 @@
 //! The listening sockets and their TLS certificate.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -154,7 +155,10 @@ impl BoundSockets {
         let mut sockets = Self::default();
         for address in addresses {
             let outcome = sockets.listen(address, process, certificate).await;
-            outcome.map_err(|error| StartError::Listen(address.clone(), error))?;
+            outcome.map_err(|error| match error.kind() {
+                io::ErrorKind::AddrInUse => StartError::InUse(address.clone()),
+                _ => StartError::Listen(address.clone(), error),
+            })?;
         }
         Ok(sockets)
     }

@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, ready};
 use http::header;
 use tokio::task::spawn_blocking;
 use toolyard_manifest::{ListenAddress, ProcessSettings};
@@ -18,6 +18,7 @@ use toolyard_net::guard::BrowserGuard;
 use toolyard_net::listener::HttpService;
 
 use crate::context::GatewayContext;
+use crate::frontends::landing::LandingPage;
 use crate::frontends::rest::{self, ProblemDetails};
 use crate::frontends::{self, FrontendDeps};
 use crate::health;
@@ -60,12 +61,16 @@ pub(crate) fn all(context: &GatewayContext, deps: &FrontendDeps<'_>) -> Result<H
     let public = rest::public_router(rest, Arc::new(guard.clone()))
         .merge(notifications)
         .merge(frontends::a2a::card_route(context, deps.a2a, guard, &keys));
-    let router = health::routes(context, keys).merge(public).merge(authenticated);
+    let router = health::routes(context, keys.clone()).merge(public).merge(authenticated);
     let settings = &context.process.console;
     let with_console = router.clone().merge(frontends::console::routes());
-    let main = if settings.enabled && settings.listen.is_empty() { with_console.clone() } else { router };
-    let of_router = |router| GatewayRoutes { mcp: mcp.clone(), auth: auth.clone(), router };
-    Ok(HttpRoutes { main: of_router(main), console: of_router(with_console) })
+    let has_console = settings.enabled && settings.listen.is_empty();
+    let main = if has_console { with_console.clone() } else { router };
+    let of_router = |router, has_console| {
+        let landing = LandingPage::new(context, guard.clone(), keys.clone(), has_console);
+        GatewayRoutes { mcp: mcp.clone(), auth: auth.clone(), landing, router }
+    };
+    Ok(HttpRoutes { main: of_router(main, has_console), console: of_router(with_console, true) })
 }
 
 /// All routes, by the addresses that serve them.
@@ -80,6 +85,7 @@ pub(crate) struct HttpRoutes {
 pub(crate) struct GatewayRoutes {
     mcp: McpEndpoint,
     auth: AuthLayer,
+    landing: LandingPage,
     router: Router,
 }
 
@@ -87,6 +93,9 @@ impl HttpService for GatewayRoutes {
     /// Answers a request. Those to the MCP endpoint, which are most, do not pass the router, which copies and boxes its
     /// services for each request.
     fn answer(&self, request: http::Request<Body>) -> BoxFuture<'static, Response> {
+        if self.landing.is_wanted(&request) {
+            return ready(self.landing.answer(&request)).boxed();
+        }
         if request.uri().path() != PATH {
             return self.router.answer(request);
         }

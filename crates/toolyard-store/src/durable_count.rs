@@ -5,8 +5,8 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use memmap2::MmapRaw;
@@ -20,6 +20,7 @@ const COUNT_BYTES: u64 = 8;
 /// A count of this process.
 #[derive(Debug)]
 pub struct DurableCount {
+    path: PathBuf,
     map: MmapRaw,
     /// Locked until the process ends.
     _file: File,
@@ -59,15 +60,20 @@ impl DurableCount {
     /// Opens the count in a file; `None` if it is that of a running process.
     fn lock(path: &Path) -> io::Result<Option<Self>> {
         let mut options = OpenOptions::new();
-        let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Ok(None),
-            Err(TryLockError::Error(error)) => return Err(error),
-        }
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        let file = loop {
+            let file = options.open(path)?;
+            match file.try_lock() {
+                // Its process has removed it after it was opened here.
+                Ok(()) if file.metadata()?.nlink() == 0 => {}
+                Ok(()) => break file,
+                Err(TryLockError::WouldBlock) => return Ok(None),
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
+        };
         file.set_len(COUNT_BYTES)?;
         let map = MmapRaw::map_raw(&file)?;
-        Ok(Some(Self { map, _file: file }))
+        Ok(Some(Self { path: path.to_owned(), map, _file: file }))
     }
 
     /// The count.
@@ -77,6 +83,16 @@ impl DurableCount {
         // SAFETY: the map is a whole page, so that it is aligned and long enough, and lives as long as `self`. The lock
         // excludes other processes, and this process reaches it by this function only.
         unsafe { AtomicU64::from_ptr(self.map.as_mut_ptr().cast()) }
+    }
+}
+
+impl Drop for DurableCount {
+    /// Leaves no file if there is nothing to report.
+    fn drop(&mut self) {
+        if self.count().load(Ordering::Relaxed) == 0 {
+            // It would only be read in vain.
+            let _removed = std::fs::remove_file(&self.path);
+        }
     }
 }
 
@@ -107,6 +123,7 @@ mod tests {
         all.count().store(0, Ordering::Relaxed);
         drop(all);
         assert_eq!(value(&open()), 0);
+        assert_eq!(std::fs::read_dir(folder.path().join("state")).unwrap().count(), 0);
     }
 
     #[test]

@@ -37,6 +37,7 @@ mod schema;
 mod scripts_manager;
 mod serve;
 mod service;
+mod state;
 mod stdio;
 mod store;
 mod test;
@@ -100,8 +101,8 @@ Exit status:
 
 Environment:
   TOOLYARD_LOG        log filter, such as `debug` or `toolyard_mcp=trace` [default: info]
-  TOOLYARD_STATE_DIR  directory for persistent state, unless a manifest sets `store`
-                      [default: $STATE_DIRECTORY, $XDG_STATE_HOME/toolyard or ~/.local/state/toolyard]
+  TOOLYARD_STATE_DIR  directory for the persistent state of one gateway, unless its manifest sets `store`
+                      [default: $STATE_DIRECTORY, or files for each manifest in ~/.local/state/toolyard]
   TOOLYARD_URL        URL of the gateway, unless `--url` is given
   TOOLYARD_BUS        URL of the message bus, unless `--bus` is given
   TOOLYARD_KEY        API key, unless `--key-file` is given; sent only to loopback or $TOOLYARD_URL

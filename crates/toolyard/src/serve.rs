@@ -100,6 +100,9 @@ async fn print_banner(running: &RunningGateway, report: &StartReport, format: Ou
     if let Some(origin) = &report.origin {
         print(&escape_lines(&format!("  manifest: {origin}")));
     }
+    if let Some(keys) = &report.keys {
+        print(&escape_lines(&format!("  API keys are required: {keys}")));
+    }
     let registry = running.gateway().settled().await;
     print(&escape_lines(&discovered_tools(&registry)));
     print(&format!("\nAdd this to the configuration of your MCP client:\n\n{}\n", client_config(&url)));
@@ -131,13 +134,20 @@ fn discovered_tools(registry: &Registry) -> String {
             BackendPhase::Unavailable { reason } => format!("  {handler}: unavailable ({reason})"),
         });
     }
-    if registry.phases().iter().any(|(_, phase)| matches!(phase, BackendPhase::Connecting)) {
+    let is_connecting = |(_, phase): &&(_, BackendPhase)| matches!(phase, BackendPhase::Connecting);
+    let connecting = registry.phases().iter().filter(is_connecting).count();
+    if connecting > 0 {
         each.push(
             "\n`toolyard doctor --wait` waits for handlers that are connecting or being installed".to_owned(),
         );
     }
     let (tools, handlers) = (registry.entries(EntryKind::Tools).len(), registry.phases().len());
-    format!("\n{} of {}\n{}", count(tools, "tool"), count(handlers, "handler"), each.join("\n"))
+    let (tools, handlers) = (count(tools, "tool"), count(handlers, "handler"));
+    let total = match connecting {
+        0 => format!("{tools} of {handlers}"),
+        _ => format!("{tools} so far: {connecting} of {handlers} are still connecting"),
+    };
+    format!("\n{total}\n{}", each.join("\n"))
 }
 
 /// Returns a configuration entry in the form that Claude, Cursor and others read.

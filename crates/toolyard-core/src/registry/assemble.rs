@@ -1,5 +1,6 @@
 //! Assembles the catalogs of handlers into a registry.
 
+use std::borrow::Cow;
 use std::collections::{HashSet, hash_map};
 use std::sync::Arc;
 
@@ -262,12 +263,12 @@ impl RegistryBuilder {
     }
 
     fn remark(&mut self, handler: &HandlerEntry, kind: EntryKind, own: &Arc<str>, what: NoticeReason) {
-        self.registry.notices.push(PublishNotice {
-            handler: handler.name.clone(),
-            kind,
-            own: own.clone(),
-            what,
-        });
+        // A server can repeat what it was told in the names of its items.
+        let own = match handler.secrets.hide(own) {
+            Cow::Borrowed(_) => own.clone(),
+            Cow::Owned(hidden) => hidden.into(),
+        };
+        self.registry.notices.push(PublishNotice { handler: handler.name.clone(), kind, own, what });
     }
 
     fn finish(mut self) -> Registry {

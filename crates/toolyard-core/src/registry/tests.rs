@@ -473,6 +473,16 @@ fn invalid_definition_is_repaired_or_left_out() {
     assert!(registry.tool("text").is_err());
 }
 
+/// A server can put what it was told into the names of its tools.
+#[test]
+fn notices_contain_no_secret() {
+    let secrets = SecretRedactor::new(["hunter2".to_owned()]);
+    let told = HandlerEntry { secrets, ..handler("one", Overrides::new()) };
+    let registry = assemble(vec![(told, offers(&[r#"{"name":"token hunter2"}"#], &[], &[], &[]))]);
+    let own: Vec<_> = registry.notices().iter().map(|notice| &*notice.own).collect();
+    assert_eq!(own, ["token [REDACTED]"]);
+}
+
 /// Overrides refer to the names of the server.
 #[test]
 fn illegal_argument_names_are_published_under_others() {

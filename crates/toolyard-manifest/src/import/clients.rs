@@ -58,6 +58,8 @@ pub struct ClientServers {
     pub models: Vec<(String, usize)>,
     /// Remarks, in the order of the files.
     pub notes: Vec<ImportNote>,
+    /// Problems of files that cannot be read or are invalid, which are among the remarks too.
+    pub broken: Vec<ImportNote>,
 }
 
 /// The place of the secrets in clients' files.
@@ -95,7 +97,10 @@ pub fn import_servers(files: &[ClientFile], secrets_in: SecretPlacement<'_>) -> 
             (Ok(Some(imported)), _) => {
                 servers.add_document(&source, imported, Some((&mut secrets, secrets_in)))
             }
-            (Err(problems), _) => servers.found.notes.extend(problems.iter().map(ImportNote::of_problem)),
+            (Err(problems), _) => {
+                servers.found.notes.extend(problems.iter().map(ImportNote::of_problem));
+                servers.found.broken.extend(problems.iter().map(ImportNote::of_problem));
+            }
         }
     }
     ClientServers { secrets: secrets.finish(), ..servers.found }

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, sleep_until};
 use toolyard_core::store::{LogRecord, Store, StoreError};
 
 use super::record::{AuditAction, AuditActor, AuditEvent, QueuedRecord, RecordEncoder};
@@ -76,6 +76,9 @@ impl AuditWriter {
     /// cancelled by the stop, because it might succeed anyway and then be done twice.
     pub async fn run(mut self, mut stop: oneshot::Receiver<()>) {
         let mut wait = BACKOFF.0;
+        // The record of a call after a pause is written at once, for those who look at it. Those of many calls wait for
+        // each other.
+        let mut next_write = Instant::now();
         if self.audit.lost() > 0 {
             // Records of a killed process are reported at once. A failure is repeated in the loop.
             let _reported = self.write().await;
@@ -83,7 +86,7 @@ impl AuditWriter {
         loop {
             if self.pending.is_empty() {
                 tokio::select! {
-                    () = self.audit.wait_for_records() => sleep(WRITE_DELAY).await,
+                    () = self.audit.wait_for_records() => sleep_until(next_write).await,
                     () = sleep(TRIM_INTERVAL) => {}
                     _ = &mut stop => break,
                 }
@@ -98,6 +101,7 @@ impl AuditWriter {
                     wait = (wait * 2).min(BACKOFF.1);
                 }
             }
+            next_write = Instant::now() + WRITE_DELAY;
             self.trim().await;
         }
         // Losses since the last report are reported now or never.

@@ -17,6 +17,11 @@ pub enum StartError {
     /// An address cannot be bound.
     #[error("cannot listen on {0}")]
     Listen(ListenAddress, #[source] io::Error),
+    /// Another program listens on the address.
+    #[error(
+        "cannot listen on {0}: another program does, such as a gateway; choose another address with `--listen`"
+    )]
+    InUse(ListenAddress),
     /// The address is reachable from other machines, and there are no keys.
     #[error(
         "{0} is reachable from other machines, but there are no keys: create one with `toolyard key create`, listen on \

@@ -67,6 +67,31 @@ async fn console_has_addresses_of_its_own() {
 }
 
 #[tokio::test]
+async fn browser_that_opens_the_endpoint_gets_a_page() {
+    const BROWSER: &str = "accept: text/html,application/xhtml+xml,*/*;q=0.8\r\n";
+    let check = async |process: &str, with_key: bool, path: &str, headers: &str, status: u16, text: &str| {
+        let gateway = KeyedGateway::start(process).await;
+        gateway.running.gateway().settled().await;
+        if with_key {
+            gateway.key_for("admin").await;
+        }
+        let page = get(gateway.running.address(), path, headers).await;
+        assert_eq!(page.head.status(), status, "{process} {path} {headers}");
+        assert!(page.body.contains(text), "{process} {path} {headers}: {}", page.body);
+    };
+    let (on, off) = ("", "console: {enabled: false}");
+    check(on, false, "/mcp", BROWSER, 200, "Tools: 3. Handlers that are ready: 2 of 2.").await;
+    check(on, true, "/mcp", BROWSER, 200, "Requests need an API key").await;
+    check(on, false, "/mcp", BROWSER, 200, "<a href=\"/\">console</a>").await;
+    check(off, false, "/", BROWSER, 200, "<p>Tools: 3. Handlers that are ready: 2 of 2.</p>\n<p><a").await;
+    check(on, false, "/", BROWSER, 200, "<script").await;
+    check(on, false, "/mcp", "accept: text/event-stream\r\n", 405, "").await;
+    check(off, false, "/", "accept: application/json\r\n", 404, "").await;
+    let foreign = format!("{BROWSER}origin: http://evil.example\r\n");
+    check(on, false, "/mcp", &foreign, 403, "evil.example").await;
+}
+
+#[tokio::test]
 async fn session_has_the_rights_of_its_key_until_either_ends() {
     let gateway = KeyedGateway::start("").await;
     let (admin, key) = (gateway.key_for("admin").await, gateway.key_for("rest tools:web/s*").await);

@@ -103,8 +103,8 @@ fn of_all() {
 
     Environment:
       TOOLYARD_LOG        log filter, such as `debug` or `toolyard_mcp=trace` [default: info]
-      TOOLYARD_STATE_DIR  directory for persistent state, unless a manifest sets `store`
-                          [default: $STATE_DIRECTORY, $XDG_STATE_HOME/toolyard or ~/.local/state/toolyard]
+      TOOLYARD_STATE_DIR  directory for the persistent state of one gateway, unless its manifest sets `store`
+                          [default: $STATE_DIRECTORY, or files for each manifest in ~/.local/state/toolyard]
       TOOLYARD_URL        URL of the gateway, unless `--url` is given
       TOOLYARD_BUS        URL of the message bus, unless `--bus` is given
       TOOLYARD_KEY        API key, unless `--key-file` is given; sent only to loopback or $TOOLYARD_URL
@@ -292,6 +292,9 @@ fn of_add() {
 
           --tag <TAG>
               Only operations with this tag; repeatable
+
+          --base-url <URL>
+              Base URL of requests, if the description has no server URL or another one
 
       -f, --file <FILE>
               Manifest to change; created if it does not exist (default: `toolyard.yaml` or `tools.yaml` here, or else `toolyard.yaml` in ~/.config/toolyard, or a new one here)

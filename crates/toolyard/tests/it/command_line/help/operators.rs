@@ -36,8 +36,8 @@ fn of_store() {
       toolyard store backup /backup/monday.db     back up the store, also while the gateway is running
       toolyard store migrate -f gateway.yaml      migrate before starting a new version of the gateway
 
-    Without a manifest that sets `store`, the store is `toolyard.db` in $TOOLYARD_STATE_DIR, $STATE_DIRECTORY,
-    $XDG_STATE_HOME/toolyard or ~/.local/state/toolyard, whichever is set first.
+    Without `store` in a manifest, the store is `toolyard.db` in $TOOLYARD_STATE_DIR or $STATE_DIRECTORY. Otherwise each
+    gateway has its own below `stores` in $XDG_STATE_HOME/toolyard or ~/.local/state/toolyard, named after its manifest.
     ");
     assert_snapshot!(help(&["store", "status", "--help"]), @"
     Show the location, version and size of the store
