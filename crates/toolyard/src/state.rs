@@ -1,4 +1,4 @@
-//! Where gateways of this user keep their persistent state.
+//! Locations of the persistent state of gateways.
 //!
 //! A service has a directory of its own (`TOOLYARD_STATE_DIR`, `STATE_DIRECTORY`). Without one, a user's gateways share
 //! a directory, and each has its own files there, named after its manifest: the keys of one do not lock another.

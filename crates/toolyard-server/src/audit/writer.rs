@@ -76,8 +76,7 @@ impl AuditWriter {
     /// cancelled by the stop, because it might succeed anyway and then be done twice.
     pub async fn run(mut self, mut stop: oneshot::Receiver<()>) {
         let mut wait = BACKOFF.0;
-        // The record of a call after a pause is written at once, for those who look at it. Those of many calls wait for
-        // each other.
+        // The record of a call after a pause is written at once, so that the trail can be read right after the call.
         let mut next_write = Instant::now();
         if self.audit.lost() > 0 {
             // Records of a killed process are reported at once. A failure is repeated in the loop.

@@ -1,4 +1,4 @@
-//! A short page for people who open an MCP client's URL in a browser.
+//! A short page for browsers that open the URL of MCP clients.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::keys::KeyCache;
 /// Path of the page if the console is not there.
 const ROOT: &str = "/";
 
-/// Where people read on.
+/// URL of the documentation.
 const DOCS: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/tree/main/docs");
 
 /// The page, in the gateway's present state.
