@@ -478,7 +478,8 @@ fn invalid_definition_is_repaired_or_left_out() {
 fn notices_contain_no_secret() {
     let secrets = SecretRedactor::new(["hunter2".to_owned()]);
     let told = HandlerEntry { secrets, ..handler("one", Overrides::new()) };
-    let registry = assemble(vec![(told, offers(&[r#"{"name":"token hunter2"}"#], &[], &[], &[]))]);
+    let registry =
+        assemble(vec![(told, offers(&[r#"{"name":"token hunter2","inputSchema":null}"#], &[], &[], &[]))]);
     let own: Vec<_> = registry.notices().iter().map(|notice| &*notice.own).collect();
     assert_eq!(own, ["token [REDACTED]"]);
 }
