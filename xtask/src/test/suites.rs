@@ -52,9 +52,9 @@ const GATEWAY: &[&str] =
 #[rustfmt::skip]
 pub(super) const SUITES: &[TestSuite] = &[
     TestSuite { name: "binary", paths: GATEWAY, needs: Peers, run: Tests(
-        "package(toolyard) & not (test(/^(documentation|bus|bus_kills|bus_large_results|bus_processes|openapi|schemathesis|rest_clients|real_servers|eras|faulty_servers|outbound|troubleshooting|web|functions|sdk_examples|dedicated_connections|memory_owners|fastmcp_results|large_results)::/))") },
+        "package(toolyard) & not (test(/^(documentation|bus|bus_kills|bus_large_results|bus_processes|openapi|schemathesis|rest_clients|real_servers|eras|faulty_servers|outbound|troubleshooting|web|functions|sdk_examples|dedicated_connections|memory_owners|fastmcp_results|large_results|widgets)::/))") },
     TestSuite { name: "peers", paths: GATEWAY, needs: Peers, run: Tests(
-        "package(toolyard) & test(/^(real_servers|eras|faulty_servers|outbound|troubleshooting|fastmcp_results)::/)") },
+        "package(toolyard) & test(/^(real_servers|eras|faulty_servers|outbound|troubleshooting|fastmcp_results|widgets)::/)") },
     TestSuite { name: "clients", paths: GATEWAY, needs: Peers, run: Tests(
         "package(toolyard) & test(/^(dedicated_connections|memory_owners|large_results|rest_clients)::/)") },
     TestSuite { name: "server", paths: &["crates/toolyard-server/", "crates/toolyard-net/"], needs: Peers, run: Tests(

@@ -59,5 +59,6 @@ mod telemetry;
 mod troubleshooting;
 mod two_gateways;
 mod web;
+mod widgets;
 mod wisps;
 mod working_memory;

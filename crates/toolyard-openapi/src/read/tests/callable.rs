@@ -4,6 +4,8 @@ use serde_json::{Value, json};
 use toolyard_core::Json;
 use toolyard_core::schema::{CompiledSchema, ValidationBudget};
 
+use crate::response::ResultPromise;
+
 use super::{DescriptionSources, ReadOptions, described, operation, read};
 
 /// The schema of the only tool's arguments.
@@ -229,4 +231,29 @@ fn remaining_contradictions_are_named() {
     let path = "a.yaml";
     let description = read(&DescriptionSources::new(path, document), &ReadOptions::default()).unwrap();
     assert!(description.lacks_server());
+}
+
+/// A response without a body becomes `null`.
+#[test]
+fn promised_values_may_be_null() {
+    let check = |schema: &str, promise: ResultPromise| {
+        let document = operation(&format!(
+            "responses: {{'200': {{content: {{application/json: {{schema: {schema}}}}}}}}}"
+        ));
+        let described = &described(&document).operations[0];
+        assert_eq!(described.promise, promise, "{schema}");
+        let output = described.definition.get("outputSchema").unwrap().to_value();
+        let none = if promise == ResultPromise::Object { json!({}) } else { json!({"result": null}) };
+        let compiled = CompiledSchema::compile(&output).unwrap();
+        assert!(compiled.check(&none, &ValidationBudget::brief()).is_ok(), "{schema}: {output}");
+    };
+    check("{type: array, items: {type: object}}", ResultPromise::Result);
+    check("{type: string, enum: [a, b]}", ResultPromise::Scalar);
+    check("{type: integer, minimum: 1}", ResultPromise::Scalar);
+    check("{type: object, required: [id], properties: {id: {type: string}}}", ResultPromise::Object);
+    check("{type: object, required: [id], additionalProperties: false}", ResultPromise::Object);
+    check(
+        "{type: object, allOf: [{required: [id]}, {properties: {id: {type: string}}}]}",
+        ResultPromise::Object,
+    );
 }
