@@ -3,6 +3,7 @@
 //! The first members are those of a `ToolRegistry`'s status, for all registries of the manifest together. The members
 //! after them are specific to the gateway.
 
+mod declared;
 mod last_edit;
 mod listeners;
 mod notices;
@@ -18,7 +19,6 @@ use toolyard_core::backend::Installation;
 use toolyard_core::registry::{EntryKind, NoticeReason, RegistryEntry};
 use toolyard_core::timestamp::iso_8601;
 use toolyard_core::{BackendPhase, FailureCause, Gateway, Registry};
-use toolyard_manifest::{FunctionSource, HandlerKind};
 use toolyard_process::{ProcessInfo, ProcessTable};
 
 use crate::audit::AuditQueue;
@@ -298,27 +298,6 @@ impl StatusReporter {
         let mut conditions = conditions(statuses, tools);
         conditions.extend(embeddings.map(|embeddings| embedding_condition(&embeddings.report())));
         conditions
-    }
-
-    /// Returns the names of the handlers of a published function.
-    #[must_use]
-    pub fn handlers_of_function(&self, id: &str) -> Vec<String> {
-        let is_published = |handler: &&HandlerStatus| match &handler.declared.kind {
-            HandlerKind::Function(function) => {
-                matches!(&function.source, FunctionSource::Published { id: published, .. } if published == id)
-            }
-            _ => false,
-        };
-        let statuses = self.statuses.borrow();
-        statuses.iter().filter(is_published).map(|handler| handler.declared.name.to_string()).collect()
-    }
-
-    /// Returns the type of a handler.
-    #[must_use]
-    pub fn kind_of(&self, name: &str) -> Option<String> {
-        let statuses = self.statuses.borrow();
-        let handler = statuses.iter().find(|handler| handler.declared.name.as_str() == name)?;
-        Some(handler.declared.kind.name().to_owned())
     }
 
     /// Returns the handlers visible to a caller: all for operators and for callers without a key, otherwise those with

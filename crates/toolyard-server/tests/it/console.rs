@@ -73,7 +73,12 @@ async fn browser_that_opens_the_endpoint_gets_a_page() {
         let gateway = KeyedGateway::start(process).await;
         gateway.running.gateway().settled().await;
         if with_key {
-            gateway.key_for("admin").await;
+            let key = gateway.key_for("admin").await;
+            // The gateway learns of the key.
+            assert_eq!(
+                gateway.short(&key, "GET /api/v1/status", "", "/version").await.split(' ').next(),
+                Some("200")
+            );
         }
         let page = get(gateway.running.address(), path, headers).await;
         assert_eq!(page.head.status(), status, "{process} {path} {headers}");
@@ -88,7 +93,7 @@ async fn browser_that_opens_the_endpoint_gets_a_page() {
     check(on, false, "/mcp", "accept: text/event-stream\r\n", 405, "").await;
     check(off, false, "/", "accept: application/json\r\n", 404, "").await;
     let foreign = format!("{BROWSER}origin: http://evil.example\r\n");
-    check(on, false, "/mcp", &foreign, 403, "evil.example").await;
+    check(on, false, "/mcp", &foreign, 403, "origin not allowed").await;
 }
 
 #[tokio::test]

@@ -80,7 +80,6 @@ async fn calls() {
         ("delete", r#"{"arguments":null}"#),
         ("add", r#"{"arguments":{"a":"x"}}"#),
         ("none", "{}"),
-        ("delete", "{}"),
         ("search", "[]"),
         ("search", "{"),
         ("search", r#"{"args":{}}"#),
