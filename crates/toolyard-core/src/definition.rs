@@ -64,10 +64,26 @@ pub(crate) fn repair(kind: EntryKind, definition: &Object) -> Result<Option<Repa
     match kind {
         EntryKind::Tools => schemas::repair(&mut repaired, &mut log)?,
         EntryKind::Prompts => {}
-        EntryKind::Resources => name_by(&mut repaired, "uri", &mut log),
+        EntryKind::Resources => {
+            if !definition.get("uri").and_then(Json::to_str).is_some_and(|uri| is_uri(&uri)) {
+                return Err("`uri` is not an absolute URI".into());
+            }
+            name_by(&mut repaired, "uri", &mut log);
+        }
         EntryKind::Templates => name_by(&mut repaired, "uriTemplate", &mut log),
     }
     Ok(log.finish().map(|report| RepairedDefinition { definition: repaired.into_owned(), report }))
+}
+
+/// True if the text begins with a scheme and has neither blanks nor control characters (RFC 3986, section 4.3). Clients
+/// refuse the whole list otherwise.
+fn is_uri(text: &str) -> bool {
+    let is_scheme = |scheme: &str| {
+        scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+            && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+    };
+    text.split_once(':').is_some_and(|(scheme, _)| is_scheme(scheme))
+        && !text.contains(|character: char| character.is_control() || character.is_whitespace())
 }
 
 /// Adds the required `name` of a resource, which is its key if there is no other.

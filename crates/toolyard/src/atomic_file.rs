@@ -1,12 +1,11 @@
 //! Atomic replacement and backups of files that other programs write as well.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, Metadata, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use toolyard_manifest::refuse_named_pipe;
 use toolyard_server::atomic_file::write;
 
 /// Maximum number of backups beside a file.
@@ -18,9 +17,13 @@ const NEW_FILE_MODE: u32 = 0o666;
 /// Reads a file, or returns `None` if it does not exist.
 ///
 /// # Errors
-/// Fails if the file cannot be read, is a named pipe, or is not UTF-8.
+/// Fails if the file cannot be read, is not a regular file, which may have no end, or is not UTF-8.
 pub(crate) fn read_optional(path: &Path) -> anyhow::Result<Option<String>> {
-    match refuse_named_pipe(path).and_then(|()| fs::read_to_string(path)) {
+    let read = |metadata: Metadata| match metadata.is_file() {
+        true => fs::read_to_string(path),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")),
+    };
+    match fs::metadata(path).and_then(read) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),

@@ -35,9 +35,10 @@ impl ManagementArgs {
             .ok_or_else(|| ToolFailure::new(missing_parameter(names.first().copied().unwrap_or_default())))
     }
 
-    /// Returns the first parameter that is not in this list.
-    pub(super) fn unknown(&self, known: &[&str]) -> Option<&str> {
-        self.0.keys().map(String::as_str).find(|name| !known.contains(name))
+    /// Refuses a parameter that is not in this list.
+    pub(super) fn refuse_unknown(&self, known: &[&str]) -> Result<(), ToolFailure> {
+        let unknown = self.0.keys().find(|name| !known.contains(&name.as_str()));
+        unknown.map_or(Ok(()), |name| Err(ToolFailure::new(format!("Unknown parameter: {}", excerpt(name)))))
     }
 }
 

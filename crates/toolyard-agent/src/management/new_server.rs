@@ -37,9 +37,7 @@ const MAX_DESCRIPTION_LENGTH: usize = 500;
 /// Returns an error if a parameter is missing or invalid.
 pub(super) fn parse_new_server(args: &ManagementArgs) -> Result<NewServer, ToolFailure> {
     let name = server_name(&args.required(&["server_name", "name"])?);
-    if let Some(unknown) = args.unknown(&KNOWN) {
-        return Err(ToolFailure::new(format!("Unknown parameter: {}", excerpt(unknown))));
-    }
+    args.refuse_unknown(&KNOWN)?;
     let address = server_address(args).map_err(ToolFailure::new)?;
     let line = |names: &[&str], longest: usize| {
         let text = args.text(names)?;

@@ -84,6 +84,7 @@ pub fn add(server: Server, management: ServerManagement) -> Result<Server, Regis
 impl ServerManagement {
     async fn list(&self, context: &Context, args: &ManagementArgs) -> Result<ToolReply, ToolFailure> {
         let registry = self.servers.seen_by(context.caller()).await;
+        args.refuse_unknown(&["filter", "cursor"])?;
         let words = args.text(&["filter"]);
         let filter = ServerFilter::new(words.as_deref().unwrap_or_default());
         let (directory, added) = (ServerDirectory::of(&registry, &*self.servers), self.servers.added());
@@ -100,6 +101,7 @@ impl ServerManagement {
     }
 
     async fn details(&self, context: &Context, args: &ManagementArgs) -> Result<String, ToolFailure> {
+        args.refuse_unknown(&["server_name", "tool_name"])?;
         let name = args.required(&["server_name"])?;
         let registry = self.servers.seen_by(context.caller()).await;
         let services = ServerDirectory::of(&registry, &*self.servers);
@@ -186,6 +188,7 @@ impl ServerManagement {
     }
 
     async fn unregister(&self, context: &Context, args: &ManagementArgs) -> Result<String, ToolFailure> {
+        args.refuse_unknown(&["server_name", "name"])?;
         let name = server_name(&args.required(&["server_name", "name"])?);
         let registry = self.servers.seen_by(context.caller()).await;
         let visible = ServerDirectory::of(&registry, &*self.servers).find(&name).map(drop);

@@ -10,7 +10,9 @@ use crate::registry::EntryKind;
 pub(super) enum ValueShape {
     Text,
     Flag,
-    Number,
+    Integer,
+    /// A number from 0 to 1.
+    Share,
     /// One of some texts.
     Word(&'static [&'static str]),
     List(&'static Self),
@@ -24,7 +26,7 @@ pub(super) enum ValueShape {
 /// The name and the shape of a member.
 pub(super) type NamedShape = (&'static str, ValueShape);
 
-use ValueShape::{Flag, List, Members, Number, Text, Word};
+use ValueShape::{Flag, Integer, List, Members, Share, Text, Word};
 
 const ANY_OBJECT: ValueShape = Members { known: &[], required: &[] };
 
@@ -76,7 +78,7 @@ const RESOURCE: &[NamedShape] = &[
     ("title", Text),
     ("description", Text),
     ("mimeType", Text),
-    ("size", Number),
+    ("size", Integer),
     ("icons", ICONS),
     ("_meta", ANY_OBJECT),
     (
@@ -84,7 +86,7 @@ const RESOURCE: &[NamedShape] = &[
         Members {
             known: &[
                 ("audience", List(&Word(&["user", "assistant"]))),
-                ("priority", Number),
+                ("priority", Share),
                 ("lastModified", Text),
             ],
             required: &[],
@@ -134,7 +136,8 @@ impl ValueShape {
         match self {
             Text => "a string",
             Flag => "a boolean",
-            Number => "a number",
+            Integer => "an integer",
+            Share => "a number from 0 to 1",
             Word(_) => "one of its values",
             List(_) => "a list",
             Members { .. } => "an object",
@@ -145,7 +148,11 @@ impl ValueShape {
         let is_valid = match self {
             Text => value.is_string(),
             Flag => value.to_bool().is_some(),
-            Number => value.is_number(),
+            Integer => value.is_number() && value.to_value().as_i64().is_some(),
+            Share => {
+                value.is_number()
+                    && value.to_value().as_f64().is_some_and(|share| (0.0..=1.0).contains(&share))
+            }
             Word(words) => value.to_str().is_some_and(|text| words.contains(&&*text)),
             List(item) => return item.fit_items(value, path, log),
             Members { known, required } => {

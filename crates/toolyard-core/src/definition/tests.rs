@@ -198,8 +198,22 @@ fn prompts_and_resources_are_repaired() {
         r#"{"uri":"a:b","mimeType":null,"annotations":{"audience":["user","all"],"priority":"1"}}"#,
         r#"{"uri":"a:b","annotations":{"audience":["user"]},"name":"a:b"}"#,
         "`mimeType` is not a string: left out; an item of `annotations.audience` is not valid: left out; \
-         `annotations.priority` is not a number: left out; `name` is missing: added",
+         `annotations.priority` is not a number from 0 to 1: left out; `name` is missing: added",
     );
+    check(
+        EntryKind::Resources,
+        r#"{"uri":"a:b","name":"r","size":1.5,"annotations":{"priority":7}}"#,
+        r#"{"uri":"a:b","name":"r","annotations":{}}"#,
+        "`size` is not an integer: left out; `annotations.priority` is not a number from 0 to 1: left out",
+    );
+    for uri in ["not a uri", "relative/path", "", "1a:b", "a:b c", "a:\\n"] {
+        let resource = object(&format!(r#"{{"uri":"{uri}","name":"r"}}"#));
+        assert_eq!(
+            repair(EntryKind::Resources, &resource).err().as_deref(),
+            Some("`uri` is not an absolute URI"),
+            "{uri}"
+        );
+    }
     let template = r#"{"uriTemplate":"a:{b}","title":"T"}"#;
     let named = r#"{"uriTemplate":"a:{b}","title":"T","name":"T"}"#;
     check(EntryKind::Templates, template, named, "`name` is missing: added");

@@ -223,6 +223,12 @@ async fn streams() {
         }),
         ("events after the answer", |r| events(r, "data: ANSWER\n\ndata: oops\n\n")),
         ("the answer to another request", |r| {
+            events(r, "data: {\"jsonrpc\":\"2.0\",\"id\":4711,\"result\":{\"a\":1}}\n\ndata: ANSWER\n\n")
+        }),
+        ("a result without an id", |r| {
+            events(r, "data: {\"jsonrpc\":\"2.0\",\"id\":null,\"result\":{\"a\":1}}\n\ndata: ANSWER\n\n")
+        }),
+        ("only the answer to another request", |r| {
             events(r, "data: {\"jsonrpc\":\"2.0\",\"id\":4711,\"result\":{}}\n\n")
         }),
         ("garbage", |r| events(r, "data: oops\n\ndata: ANSWER\n\n")),
@@ -246,7 +252,9 @@ async fn streams() {
     a log message: "result":{}
     a ping: "result":{}
     events after the answer: "result":{}
-    the answer to another request: "error":{"code":-32603,"message":"The server's answer is malformed","data":{"code":"execution_failed","reason":"the answer is not an MCP message","retryable":false}}
+    the answer to another request: "result":{}
+    a result without an id: "result":{}
+    only the answer to another request: "error":{"code":-32603,"message":"The connection to the server broke","data":{"code":"unavailable","reason":"connection broken during the answer","retryable":true}}
     garbage: "result":{}
     no answer: "error":{"code":-32603,"message":"The connection to the server broke","data":{"code":"unavailable","reason":"connection broken during the answer","retryable":true}}
     an end in the event: "error":{"code":-32603,"message":"The connection to the server broke","data":{"code":"unavailable","reason":"connection broken during the answer","retryable":true}}

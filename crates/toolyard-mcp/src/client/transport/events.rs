@@ -69,6 +69,15 @@ impl StreamPosition {
     }
 }
 
+/// True for the response to another request. Only errors may lack the id.
+fn answers_another(id: u64, message: &RpcMessage) -> bool {
+    match message {
+        RpcMessage::Response { id: Some(other), .. } => other.to_lenient_number() != Some(id),
+        RpcMessage::Response { id: None, answer } => answer.is_ok(),
+        _ => false,
+    }
+}
+
 /// True if an event carries a message. The first event of a resumable stream has an id and no data; other event types
 /// are not part of MCP.
 pub(super) fn is_message(event: &SseEvent) -> bool {
@@ -123,8 +132,8 @@ impl SseEventReader {
         event
     }
 
-    /// Reads the next message; `None` at the end. What is not a message is skipped, but a malformed response to the
-    /// request with the id `awaited` is an error.
+    /// Reads the next message; `None` at the end. What is not a message is skipped, and so is the response to another
+    /// request than the one with the id `awaited`, of which a malformed response is an error.
     pub(super) async fn next_message(
         &mut self,
         awaited: Option<u64>,
@@ -135,6 +144,11 @@ impl SseEventReader {
                 continue;
             }
             match parse_message(event.data.clone()) {
+                Ok(message) if awaited.is_some_and(|id| answers_another(id, &message)) => {
+                    self.skipped
+                        .record(&TransportError::Malformed("the response to another request".to_owned()));
+                    self.skip_event()?;
+                }
                 Ok(message) => {
                     self.skipped_in_row = 0;
                     return Ok(Some(message));

@@ -203,6 +203,15 @@ fn endless_and_huge_pages_are_bounded() {
     check("/eater", ended);
     let crowd = read(&gateway, &site, "/crowd");
     assert!(crowd.starts_with("The "), "{crowd}");
+    assert_no_browser(&gateway);
+}
+
+/// The browser has time: a busy machine needs seconds for this page.
+#[test]
+fn huge_page_is_cut() {
+    let secret = secret();
+    let site = site(secret.url("/"));
+    let gateway = rendering(&site, json!({"timeout": "60s", "domBytes": "64KiB"}));
     let huge = read(&gateway, &site, "/huge");
     let omitted = huge.split_once("[result truncated — ").and_then(|(_, rest)| rest.split_once(" chars"));
     let omitted: usize = omitted.expect("a notice").0.parse().unwrap();
