@@ -84,7 +84,7 @@ pub(super) const SUITES: &[TestSuite] = &[
     TestSuite { name: "tools", paths: &["tools/", "xtask/"], needs: Peers, run: Tests("package(/^xtask-/) - package(xtask-dist)") },
     TestSuite { name: "dist", paths: &["tools/dist/"], needs: Peers, run: Tests("package(xtask-dist) & not test(/^debian_root::/)") },
     TestSuite { name: "debian", paths: &["tools/dist/"], needs: Peers, run: Tests("package(xtask-dist) & test(/^debian_root::/)") },
-    TestSuite { name: "tiers", paths: &["crates/", "tools/", "xtask/"], needs: Peers, run: Run(tiers) },
+    TestSuite { name: "tiers", paths: &[".config/", "xtask/src/test/"], needs: Peers, run: Run(tiers) },
     TestSuite { name: "doc-tests", paths: &["crates/toolyard-sdk/", "crates/toolyard-core/"], needs: Peers, run: Run(doc_tests) },
     TestSuite { name: "corpus", paths: &["crates/toolyard-openapi/"], needs: Peers, run: Run(|_| XtaskTool::Corpus.check::<&str>(&[])) },
     TestSuite { name: "retrieval", paths: &["crates/toolyard-rank/"], needs: Peers, run: Run(|_| XtaskTool::Retrieval.check::<&str>(&[])) },
