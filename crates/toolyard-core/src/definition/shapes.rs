@@ -148,7 +148,9 @@ impl ValueShape {
         let is_valid = match self {
             Text => value.is_string(),
             Flag => value.to_bool().is_some(),
-            Integer => value.is_number() && value.to_value().as_i64().is_some(),
+            Integer => {
+                value.is_number() && value.to_value().as_f64().is_some_and(|number| number.fract() == 0.0)
+            }
             Share => {
                 value.is_number()
                     && value.to_value().as_f64().is_some_and(|share| (0.0..=1.0).contains(&share))

@@ -188,7 +188,7 @@ async fn handler_tests() {
     math {"toolName":"search"}
       404 {"type":"urn:toolyard:problem:tool_not_found","title":"Not Found","status":404,"detail":"Unknown tool: search","reason":"no tool of this name","code":"tool_not_found","retryable":false}
     web {}
-      400 {"type":"urn:toolyard:problem:bad_request","title":"Bad Request","status":400,"detail":"the handler has several tools, name one: search, delete","code":"bad_request","retryable":false}
+      400 {"type":"urn:toolyard:problem:bad_request","title":"Bad Request","status":400,"detail":"the handler has several tools, name one: delete, search","code":"bad_request","retryable":false}
     web {"toolName":"search"}
       200 {"success":true,"toolName":"search","result":{"content":[{"type":"text","text":"found"}]},"durationMs":"(ms)","handlerType":"mcp","warning":"the tool has no output schema: the result was not validated","validation":{"request":{"valid":true}}}
     web {"toolName":"delete"}
