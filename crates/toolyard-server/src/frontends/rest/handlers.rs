@@ -166,7 +166,9 @@ fn tool(
             (None, _) => Err(ProblemDetails::not_found("the handler has no known tool yet")),
             (Some(first), Some(second)) => {
                 let all = [first, second].into_iter().chain(candidates);
-                let names: Vec<_> = all.take(MAX_TOOLS_NAMED).map(|entry| &*entry.name).collect();
+                let mut names: Vec<&str> = all.map(|entry| &*entry.name).collect();
+                names.sort_unstable();
+                names.truncate(MAX_TOOLS_NAMED);
                 let names = names.join(", ");
                 Err(ProblemDetails::bad_request(format!("the handler has several tools, name one: {names}")))
             }

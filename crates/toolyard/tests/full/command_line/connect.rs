@@ -141,7 +141,7 @@ fn nothing_is_written_without_confirmation() {
     --- exit status 2
     "#);
     assert_snapshot!(home.normalized(&home.connect(&["claude-code", "--dry-run", "--output", "json"])), @r#"
-    {"file":".mcp.json","server":{"type":"http","url":"http://127.0.0.1:1/mcp"},"changes":true,"written":false}
+    {"file":".mcp.json","server":{"type":"http","url":"http://127.0.0.1:1/mcp"},"served":[],"changes":true,"written":false}
     --- exit status 0
     "#);
     assert!(!home.path().join(".mcp.json").exists());

@@ -86,5 +86,5 @@ fn clients_connect_to_the_address_of_the_nearest_manifest() {
 fn keys_are_created_in_the_store_of_the_nearest_manifest() {
     let folder = home(true, false);
     let ended = toolyard_in(folder.path(), &["key", "list"]);
-    assert!(ended.stderr.contains("the store is in the memory of the gateway"), "{ended}");
+    assert!(ended.stderr.contains("the gateway's store is in its memory"), "{ended}");
 }

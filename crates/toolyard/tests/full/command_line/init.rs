@@ -92,6 +92,7 @@ fn manifest_without_clients_has_the_demo() {
     let home = Home::new();
     assert_snapshot!(home.shown(&home.run(&["init"])), @"
     wrote toolyard.yaml
+      no servers of clients: its only handler is the demo
 
     next: toolyard serve
     --- exit status 0
@@ -295,6 +296,7 @@ fn nothing_is_imported_unasked() {
     let home = Home::with_clients();
     assert_snapshot!(home.shown(&home.run(&["init"])), @"
     wrote toolyard.yaml
+      no servers of clients: its only handler is the demo
 
     next: toolyard serve
     --- stderr
@@ -341,7 +343,7 @@ fn broken_file_stops_the_import_from_all_clients() {
     fs::write(home.project().join(".mcp.json"), "{").unwrap();
     let refused = home.run(&["init", "--yes"]);
     assert_eq!(refused.code, 1, "{refused}");
-    for part in [".mcp.json:1:", "invalid YAML or JSON", "`--from`"] {
+    for part in [".mcp.json:2:1:", "invalid YAML or JSON", "`--from`"] {
         assert!(refused.stderr.contains(part), "{refused}");
     }
     assert!(!home.project().join("toolyard.yaml").exists());

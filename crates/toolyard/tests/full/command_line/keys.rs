@@ -140,7 +140,7 @@ fn keys_from_creation_to_audit_record() {
     "#);
     assert_snapshot!(say(&setup.run_with_key(&key, &["test", "demo"])), @"
     --- stderr
-    error: http://ADDRESS/mcp refused the request: the handler has several tools: set `toolName`
+    error: http://ADDRESS/mcp refused the request: the handler has several tools, name one: add, echo, reverse_string
     --- exit status 1
     ");
     assert_snapshot!(say(&setup.run_with_key(&small, &["test", "demo", "add"])), @"
@@ -189,7 +189,9 @@ fn keys_from_creation_to_audit_record() {
 fn for_programs() {
     let folder = TempDir::new().unwrap();
     let json = |args: &[&str]| -> Value {
-        let ended = run(toolyard(folder.path()).args(args).args(["--output", "json"]));
+        let mut command = toolyard(folder.path());
+        command.env("TOOLYARD_STATE_DIR", folder.path());
+        let ended = run(command.args(args).args(["--output", "json"]));
         assert_eq!(ended.code, 0, "{ended}");
         serde_json::from_str(&ended.stdout).unwrap()
     };
@@ -249,7 +251,9 @@ fn commands_that_read_create_no_store() {
 fn invalid_key_arguments_are_refused() {
     let folder = TempDir::new().unwrap();
     let memory = process_document(folder.path(), json!({"store": {"memory": true}}));
-    let say = |args: &[&str]| run(toolyard(folder.path()).args(args)).to_string();
+    let say = |args: &[&str]| {
+        run(toolyard(folder.path()).env("TOOLYARD_STATE_DIR", folder.path()).args(args)).to_string()
+    };
     assert_snapshot!(say(&["key", "create", "x", "--scope", "root"]), @"
     --- stderr
     error: invalid value 'root' for '--scope <SCOPE>': a scope is `tools:PATTERN` (such as `tools:*` or `tools:github/get_*`), `rest`, `admin`, `functions`, `metrics`, `memory:PATTERN` (such as `memory:session/*`) or `publish:PATTERN` (such as `publish:geo-*`)
@@ -294,7 +298,7 @@ fn invalid_key_arguments_are_refused() {
     let in_memory = run(toolyard(folder.path()).args(["key", "list", "-f"]).arg(&memory));
     assert_snapshot!(in_memory.to_string(), @"
     --- stderr
-    error: the store is in the memory of the gateway; use the REST API of the gateway (/api/v1)
+    error: the gateway's store is in its memory: use its REST API (/api/v1)
     --- exit status 1
     ");
     let file = Path::new("/nothing/here");

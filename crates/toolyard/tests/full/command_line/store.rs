@@ -94,7 +94,12 @@ fn store_from_creation_to_backup() {
 #[test]
 fn for_programs() {
     let folder = TempDir::new().unwrap();
-    let mut status = toolyard(folder.path());
+    let in_own_folder = || {
+        let mut command = toolyard(folder.path());
+        command.env("TOOLYARD_STATE_DIR", folder.path().join("state"));
+        command
+    };
+    let mut status = in_own_folder();
     let output = run(status.args(["store", "migrate", "--output", "json"]));
     let output: Value = serde_json::from_str(&output.stdout).unwrap();
     assert_eq!(
@@ -103,7 +108,7 @@ fn for_programs() {
     );
     assert!(output["size"].as_u64().unwrap() > 0);
     let copy = folder.path().join("copy.db");
-    let mut backup = toolyard(folder.path());
+    let mut backup = in_own_folder();
     let output = run(backup.args(["store", "backup", "--output", "json"]).arg(&copy));
     let output: Value = serde_json::from_str(&output.stdout).unwrap();
     assert_eq!(output, json!({"file": copy, "size": fs::metadata(&copy).unwrap().len()}));

@@ -166,6 +166,9 @@ fn of_connect() {
           --key-env <NAME>
               Environment variable of the client that holds the API key; the key itself is not written
 
+          --replace
+              Take out the servers that the gateway serves, whose tools would come twice
+
           --name <NAME>
               Name of the gateway in the configuration
 
@@ -197,9 +200,10 @@ fn of_connect() {
       toolyard connect vscode --url https://tools.example.com/mcp --key-env TOOLYARD_KEY
       toolyard connect claude --stdio -f tools.yaml         let Claude Desktop start a gateway
       toolyard connect claude-code --dry-run                only show the change
+      toolyard connect cursor --replace                     also take out the servers that the gateway serves
 
     Shows the change and asks for confirmation. Everything else in the file is preserved: order, comments and other
-    servers. If an entry with the same name is replaced, the previous file is saved as FILE.bak.
+    servers. If an entry is replaced or taken out, the previous file is saved as FILE.bak.
 
     Claude Desktop only starts local servers, so it requires `--stdio`.
     ");
