@@ -60,12 +60,12 @@ const fn field(
 }
 
 /// All weights that are chosen.
-pub(super) const CHOICES: [WeightChoice; 17] = [
+pub(super) const CHOICES: [WeightChoice; 19] = [
     step("name", "higher weight of names", |it| &mut it.field(ToolField::Name).weight, 1.0, &[2.0, 3.0, 5.0]),
     field("parameter", "names of parameters", |it| &mut it.field(ToolField::Parameter).weight, &[0.5, 0.0]),
     field(
         "parameter-text",
-        "descriptions of parameters",
+        "descriptions and values of parameters",
         |it| &mut it.field(ToolField::ParameterText).weight,
         &[0.5, 0.25, 0.0],
     ),
@@ -74,8 +74,10 @@ pub(super) const CHOICES: [WeightChoice; 17] = [
     step("synonym", "synonyms", |it| &mut it.synonym, 0.0, &[0.15, 0.3, 0.5]),
     step("abbreviation", "abbreviations", |it| &mut it.abbreviation, 0.0, &[0.3, 0.6, 1.0]),
     step("filler", "lower weight of filler words", |it| &mut it.filler, 1.0, &[0.5, 0.25, 0.0]),
-    step("spelling", "corrected words", |it| &mut it.spelling, 0.0, &[0.3, 0.6, 0.8]),
+    step("spelling", "corrected words", |it| &mut it.spelling, 0.0, &[0.3, 0.6, 0.8, 1.0]),
     step("compound", "joined and split words", |it| &mut it.compound, 0.0, &[0.5, 1.0]),
+    step("value-in-name", "values that are no names", |it| &mut it.value_in_name, 1.0, &[0.5, 0.0]),
+    step("whole-text", "all texts as one", |it| &mut it.whole_text, 0.0, &[0.25, 0.5]),
     step("k3", "saturation of repeated words", |it| &mut it.k3, 1000.0, &[4.0, 1.0, 0.0]),
     step("bigram", "bigrams", |it| &mut it.bigram, 0.0, &[0.15, 0.3, 0.6]),
     step("name-coverage", "names that occur as a whole", |it| &mut it.name_coverage, 0.0, &[0.15, 0.3, 0.6]),
