@@ -175,7 +175,7 @@ fn values_match_texts_and_no_names() {
         ..ToolDocument::default()
     };
     let tools = vec![
-        document("multiply_by_4", "Multiplies a number", &[]),
+        document("multiply_by_4", "Multiplies it", &[]),
         document("to_roman", "Writes roman numerals", &[]),
         document("get_weather", "Forecasts rain", &[]),
         document("lookup_music", "Finds songs", &[("genre", "One of\nPop\nMetal")]),

@@ -245,12 +245,14 @@ impl<'i> IndexSearch<'i> {
         let (mut by_field, mut in_all) = (0.0, 0.0);
         for (field, count) in counts.iter().enumerate() {
             let count = f32::from(*count) * if is_name(field) { in_name } else { 1.0 };
-            by_field += count * self.index.normalized_weights[slot][field];
-            in_all += count;
+            let weighted = count * self.index.normalized_weights[slot][field];
+            by_field += weighted;
+            // The server's name is no text of the tool, whose length must not decide among tools of one server.
+            let is_server = field == ToolField::Server as usize;
+            in_all += if is_server { weighted } else { count * self.index.whole_weights[slot] };
         }
         let saturated = |count: f32| if count > 0.0 { count * (k1 + 1.0) / (count + k1) } else { 0.0 };
-        (1.0 - whole_text) * saturated(by_field)
-            + whole_text * saturated(in_all * self.index.whole_weights[slot])
+        (1.0 - whole_text) * saturated(by_field) + whole_text * saturated(in_all)
     }
 
     /// The scores of two words that are adjacent in the query, for the tools in which they are adjacent too.
