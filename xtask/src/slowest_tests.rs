@@ -4,12 +4,10 @@ use std::cmp::Reverse;
 use std::time::Duration;
 
 use anyhow::Context;
-use xtask_support::builds;
 
 /// Prints the `count` slowest tests of the latest run with a nextest profile.
 pub(crate) fn print(profile: &str, count: usize) -> anyhow::Result<()> {
-    // From the folder of debug builds.
-    let path = builds::sibling_program(&format!("../nextest/{profile}/junit.xml"))?;
+    let path = xtask_support::root().join("target/nextest").join(profile).join("junit.xml");
     let report = std::fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
     let mut times = test_times(&report);
     times.sort_by_key(|(_, time)| Reverse(*time));

@@ -12,7 +12,7 @@ const GATE_PACKAGES: [SystemPackage; 2] = [
 ];
 
 /// Programs that the other tests need in addition.
-const PACKAGES: [SystemPackage; 12] = [
+const PACKAGES: [SystemPackage; 16] = [
     ("command -v node", &["nodejs"]),
     ("command -v npm", &["npm"]),
     // Debian packages the dependencies of `python3 -m venv` separately.
@@ -24,8 +24,15 @@ const PACKAGES: [SystemPackage; 12] = [
     ("command -v rsync", &["rsync"]),
     // Installed outside of the search path. The tests start servers of their own.
     ("ls /usr/lib/postgresql/*/bin/postgres", &["postgresql"]),
+    // Message brokers. The tests start servers of their own.
+    ("PATH=$PATH:/usr/sbin command -v nats-server", &["nats-server"]),
+    ("ls /usr/lib/rabbitmq/lib/*/sbin/rabbitmq-server", &["rabbitmq-server"]),
+    // Sets the link of a network down, whose packets are lost then.
+    ("ls /usr/sbin/ip", &["iproute2"]),
     // Reads templates from a system folder, so that it cannot be unpacked elsewhere.
     ("command -v prometheus-alertmanager", &["prometheus-alertmanager"]),
+    // Renders pages for `web_browse`, and tests the console.
+    ("command -v chromium", &["chromium"]),
     // Read and strip the binary of a release.
     ("command -v readelf && command -v strip", &["binutils"]),
     // Checks the unit of the Debian package.

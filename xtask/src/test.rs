@@ -1,30 +1,23 @@
 //! `cargo xtask test`, the README's second command, and `cargo xtask test --full`.
 //!
 //! The first is the gate's: `.ci/run` calls it, and it needs nothing but a Rust toolchain and a few system packages. The
-//! second has everything: foreign servers and clients, conformance, the API server of Kubernetes, roots of Debian,
-//! fuzzing, the arena, and the instructions of a call.
+//! second runs suites with foreign servers and clients, brokers, an API server of Kubernetes or a browser ([`suites`]).
 
-use std::ffi::OsStr;
+mod preparation;
+mod suites;
+
+use std::collections::BTreeSet;
+use std::fmt;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
-use xtask_support::builds::sibling_program;
-use xtask_support::peers::PeerSoftware;
+use anyhow::{Context, ensure};
 use xtask_support::process;
 
-use crate::conformance::{self, ConformanceSubject};
-use crate::fuzz;
-
-use crate::peers::{self, KubernetesApiServer};
+use self::preparation::PreparedMachine;
+use self::suites::{SUITES, SuiteRun, TestSuite};
 use crate::slowest_tests;
-use crate::stages::{ParallelStage, StageTimes};
 use crate::system;
-use crate::tool::XtaskTool;
-
-/// Selects the tests that start an API server of Kubernetes, in nextest's filter language.
-const CLUSTER_TESTS: &str = "package(toolyard-operator) & test(cluster::)";
-
-/// Selects the tests of release files that make a root of Debian from its packages.
-const DEBIAN_TESTS: &str = "package(xtask-dist) & test(debian_root::)";
 
 /// Number of tests that are printed as the slowest of a run.
 const SLOWEST: usize = 20;
@@ -35,95 +28,139 @@ const NOT_IN_GATE: [&str; 2] = ["toolyard", "xtask-*"];
 /// Arguments of `cargo xtask test`.
 #[derive(clap::Args)]
 pub(crate) struct XtaskTestArgs {
-    /// Run everything, with the foreign software that it needs: more than an hour
+    /// Run the suites that every change need not pass: those named, or all, for more than an hour
     #[arg(long)]
     full: bool,
+    /// Suites to run [default: all]
+    #[arg(requires = "full", value_name = "SUITE", value_parser = suite_names())]
+    suites: Vec<String>,
+    /// Run only the suites that the changes since `main` concern
+    #[arg(long, requires = "full")]
+    changed: bool,
+    /// Print the suites, and run nothing
+    #[arg(long, requires = "full")]
+    list: bool,
 }
 
-/// Runs the stages, and prints their times even if one of them fails.
+fn suite_names() -> clap::builder::PossibleValuesParser {
+    SUITES.iter().map(|suite| suite.name).collect::<Vec<_>>().into()
+}
+
+/// Runs the gate's tests or suites.
 pub(crate) fn run(args: &XtaskTestArgs) -> anyhow::Result<()> {
-    let mut stages = if args.full { StageTimes::new(17) } else { StageTimes::new(2) };
-    let outcome = if args.full { run_full(&mut stages) } else { run_gate(&mut stages) };
-    println!("\n{stages}");
-    outcome
+    if !args.full {
+        return run_gate();
+    }
+    let changed = if args.changed { Some(changed_paths()?) } else { None };
+    let is_selected = |suite: &&TestSuite| {
+        let is_named = args.suites.is_empty() || args.suites.iter().any(|name| name == suite.name);
+        is_named && changed.as_ref().is_none_or(|paths| suite.is_concerned(paths))
+    };
+    let selected: Vec<_> = SUITES.iter().filter(is_selected).collect();
+    if args.list {
+        selected.iter().for_each(|suite| println!("{}", suite.name));
+        return Ok(());
+    }
+    run_suites(&selected)
 }
 
 /// Runs what `.ci/run` requires of every change.
-fn run_gate(stages: &mut StageTimes) -> anyhow::Result<()> {
-    stages.run("system packages", system::install_for_gate)?;
-    stages.run("tests", || {
-        let mut cargo = process::cargo();
-        cargo.args(["nextest", "run", "--locked", "--profile", "gate", "--workspace", "--all-features"]);
-        for package in NOT_IN_GATE {
-            cargo.args(["--exclude", package]);
-        }
-        let outcome = process::run(cargo.env("RUST_BACKTRACE", "0"));
-        outcome.and(slowest_tests::print("gate", SLOWEST))
-    })
-}
-
-fn run_full(stages: &mut StageTimes) -> anyhow::Result<()> {
-    let peers = prepare(stages)?;
-    stages.run("tests", || {
-        let outcome = nextest(&peers, &format!("not ({CLUSTER_TESTS}) and not ({DEBIAN_TESTS})"));
-        let printed = slowest_tests::print("full", SLOWEST);
-        outcome.and(printed)
-    })?;
-    stages.run("doc tests", || process::run(cargo(&peers).args(["test", "--doc", "--workspace"])))?;
-    // Some of these wait for other programs most of the time, others keep one processor busy. The system chooses all
-    // ports, and the time limits hold on a machine with several times this load.
-    let conformance = |subject| move || conformance::check(subject);
-    let matrix = || XtaskTool::Matrix.check(&["--check"]).map(|()| String::new());
-    stages.run_parallel(&[
-        ParallelStage { name: "OpenAPI corpus", run: &|| XtaskTool::Corpus.output() },
-        ParallelStage { name: "retrieval", run: &|| XtaskTool::Retrieval.output() },
-        ParallelStage { name: "feature matrix", run: &matrix },
-        ParallelStage { name: "conformance of the gateway", run: &conformance(ConformanceSubject::Gateway) },
-        ParallelStage { name: "conformance of the SDK", run: &conformance(ConformanceSubject::Sdk) },
-        ParallelStage { name: "conformance of other SDKs", run: &conformance(ConformanceSubject::Foreign) },
-        ParallelStage { name: "conformance of the client", run: &conformance(ConformanceSubject::Client) },
-    ])?;
-    stages.run("tests with Kubernetes", || nextest(&peers, CLUSTER_TESTS))?;
-    stages.run("release files", || nextest(&peers, DEBIAN_TESTS))?;
-    stages.run("fuzzing", fuzz::check)?;
-    stages.run("arena", arena)?;
-    stages.run("instructions", instructions)
-}
-
-/// Compares the instructions and allocations of a call with the recorded ones, with the programs of the latest build.
-fn instructions() -> anyhow::Result<()> {
-    let (gateway, sdk) = (sibling_program("toolyard")?, sibling_program("examples/bench_echo")?);
-    let words = ["--only", "instructions", "--check", "--gateway"].map(OsStr::new);
-    let programs = [gateway.as_os_str(), OsStr::new("--sdk-echo"), sdk.as_os_str()];
-    XtaskTool::Bench.check(&[&words[..], &programs].concat())
-}
-
-/// Runs all scenarios of the arena for a short time, with the gateway of the latest build.
-fn arena() -> anyhow::Result<()> {
-    let gateway = sibling_program("toolyard")?;
-    let size = ["--short", "--calls", "100", "--seconds", "2", "--gateway"].map(OsStr::new);
-    XtaskTool::Arena.check(&[&size[..], &[gateway.as_os_str()]].concat())
-}
-
-/// Installs what the machine lacks, and builds the workspace.
-fn prepare(stages: &mut StageTimes) -> anyhow::Result<PeerSoftware> {
-    stages.run("system packages", system::install)?;
-    let peers = stages.run("peers", || peers::prepare(KubernetesApiServer::Install))?;
-    stages.run("build", || process::run(cargo(&peers).args(["build", "--workspace", "--all-targets"])))?;
-    Ok(peers)
-}
-
-fn nextest(peers: &PeerSoftware, filter: &str) -> anyhow::Result<()> {
-    // One run names every failing test.
-    let arguments =
-        ["nextest", "run", "--profile", "full", "--workspace", "--no-fail-fast", "--filterset", filter];
-    // The output of a failed test ends with its message, not with a backtrace.
-    process::run(cargo(peers).args(arguments).env("RUST_BACKTRACE", "0"))
-}
-
-/// Returns a cargo whose tests find the peers.
-fn cargo(peers: &PeerSoftware) -> Command {
+fn run_gate() -> anyhow::Result<()> {
+    system::install_for_gate()?;
     let mut cargo = process::cargo();
-    cargo.env("TOOLYARD_PEERS", peers.folder());
-    cargo
+    cargo.args(["nextest", "run", "--locked", "--profile", "gate", "--workspace", "--all-features"]);
+    for package in NOT_IN_GATE {
+        cargo.args(["--exclude", package]);
+    }
+    let outcome = process::run(cargo.env("RUST_BACKTRACE", "0"));
+    outcome.and(slowest_tests::print("gate", SLOWEST))
+}
+
+/// Runs suites one after the other, and prints a table of them. A failing suite stops no other.
+fn run_suites(suites: &[&TestSuite]) -> anyhow::Result<()> {
+    let mut machine = PreparedMachine::default();
+    let mut ends = Vec::new();
+    for suite in suites {
+        println!("\n==> {} ({} of {})", suite.name, ends.len() + 1, suites.len());
+        let prepared = machine.prepare(suite.needs).context("the preparation failed");
+        let start = Instant::now();
+        let outcome = prepared.and_then(|()| suite.run(&machine));
+        if let Err(error) = &outcome {
+            println!("==> {} failed: {error:#}", suite.name);
+        }
+        ends.push(SuiteEnd { name: suite.name, failed: outcome.is_err(), time: start.elapsed() });
+    }
+    println!();
+    ends.iter().for_each(|end| println!("{end}"));
+    let failed: Vec<_> = ends.iter().filter(|end| end.failed).map(|end| end.name).collect();
+    ensure!(failed.is_empty(), "failed: {}", failed.join(", "));
+    Ok(())
+}
+
+/// A suite that has run.
+struct SuiteEnd {
+    name: &'static str,
+    failed: bool,
+    time: Duration,
+}
+
+impl fmt::Display for SuiteEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let result = if self.failed { "FAILED" } else { "passed" };
+        write!(f, "{:<22}{result:<8}{:>8.1} s", self.name, self.time.as_secs_f64())
+    }
+}
+
+impl TestSuite {
+    fn run(&self, machine: &PreparedMachine) -> anyhow::Result<()> {
+        match self.run {
+            SuiteRun::Tests(filter) => machine.nextest(filter),
+            SuiteRun::Command(run) => run(machine),
+        }
+    }
+
+    fn is_concerned(&self, paths: &BTreeSet<String>) -> bool {
+        paths.iter().any(|path| self.paths.iter().any(|prefix| path.starts_with(prefix)))
+    }
+}
+
+/// Returns the paths that differ from `main`, committed or not.
+fn changed_paths() -> anyhow::Result<BTreeSet<String>> {
+    let mut git = Command::new("git");
+    let output = git.current_dir(xtask_support::root()).args(["diff", "--name-only", "main"]).output();
+    let output = output.context("start git")?;
+    ensure!(output.status.success(), "git: {}", String::from_utf8_lossy(&output.stderr).trim());
+    Ok(String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_concern_the_suites_of_their_paths() {
+        let check = |path: &str, expected: &[&str]| {
+            let paths = BTreeSet::from([path.to_owned()]);
+            let suites = SUITES.iter().filter(|suite| suite.is_concerned(&paths)).map(|suite| suite.name);
+            assert_eq!(suites.collect::<Vec<_>>(), expected, "{path}");
+        };
+        check("crates/toolyard-rank/src/search.rs", &["retrieval"]);
+        check("crates/toolyard-bus/src/lib.rs", &["brokers"]);
+        check("crates/toolyard-sandbox/src/confine.rs", &["sandbox"]);
+        check("console/src/app.tsx", &["browser"]);
+        check("LICENSE", &[]);
+    }
+
+    #[test]
+    fn suites_have_different_names() {
+        let names: BTreeSet<_> = SUITES.iter().map(|suite| suite.name).collect();
+        assert_eq!(names.len(), SUITES.len());
+    }
+
+    #[test]
+    fn paths_of_suites_exist() {
+        let paths = SUITES.iter().flat_map(|suite| suite.paths);
+        let missing: Vec<_> = paths.filter(|path| !xtask_support::root().join(path).exists()).collect();
+        assert_eq!(missing, Vec::<&&str>::new());
+    }
 }

@@ -18,20 +18,42 @@ use self::plain_words::TypeNames;
 
 /// Dependencies that each package of the workspace may have. A package without an entry may have `toolyard-core` only:
 /// siblings do not depend on each other; if one needs another's ability, the composition root adapts it.
-const ALLOWED_EDGES: [(&str, &[&str]); 20] = [
+const ALLOWED_EDGES: [(&str, &[&str]); 28] = [
     ("toolyard-core", &[]),
+    (
+        "toolyard-a2a",
+        &["toolyard-agent", "toolyard-core", "toolyard-manifest", "toolyard-net", "toolyard-sdk"],
+    ),
     ("toolyard-agent", &["toolyard-core", "toolyard-manifest", "toolyard-rank", "toolyard-sdk"]),
     ("toolyard-backends", &["toolyard-core", "toolyard-net", "toolyard-openapi"]),
+    ("toolyard-bus", &["toolyard-core", "toolyard-manifest"]),
+    (
+        "toolyard-code",
+        &[
+            "toolyard-agent",
+            "toolyard-core",
+            "toolyard-functions",
+            "toolyard-manifest",
+            "toolyard-process",
+            "toolyard-sandbox",
+            "toolyard-sdk",
+        ],
+    ),
     ("toolyard-functions", &["toolyard-core", "toolyard-process", "toolyard-sandbox", "toolyard-store"]),
     ("toolyard-grpc", &["toolyard-backends", "toolyard-core", "toolyard-net"]),
     ("toolyard-mcp", &["toolyard-core", "toolyard-net", "toolyard-process"]),
+    ("toolyard-operator", &["toolyard-core", "toolyard-manifest"]),
     ("toolyard-sandbox", &["toolyard-core", "toolyard-process"]),
+    ("toolyard-schedule", &["toolyard-core", "toolyard-manifest", "toolyard-net", "toolyard-sdk"]),
     ("toolyard-sdk", &["toolyard-core", "toolyard-mcp", "toolyard-net", "toolyard-process"]),
     (
         "toolyard-server",
         &[
+            "toolyard-a2a",
             "toolyard-agent",
             "toolyard-backends",
+            "toolyard-bus",
+            "toolyard-code",
             "toolyard-core",
             "toolyard-functions",
             "toolyard-grpc",
@@ -43,10 +65,20 @@ const ALLOWED_EDGES: [(&str, &[&str]); 20] = [
             "toolyard-process",
             "toolyard-rank",
             "toolyard-sandbox",
+            "toolyard-schedule",
             "toolyard-sdk",
             "toolyard-store",
+            "toolyard-subagent",
+            "toolyard-web",
+            "toolyard-wisp",
         ],
     ),
+    ("toolyard-subagent", &["toolyard-agent", "toolyard-core", "toolyard-net", "toolyard-sdk"]),
+    (
+        "toolyard-web",
+        &["toolyard-agent", "toolyard-core", "toolyard-manifest", "toolyard-net", "toolyard-sdk"],
+    ),
+    ("toolyard-wisp", &["toolyard-agent", "toolyard-core", "toolyard-manifest", "toolyard-sdk"]),
     (
         "toolyard",
         &[
@@ -65,10 +97,10 @@ const ALLOWED_EDGES: [(&str, &[&str]); 20] = [
             "toolyard-store",
         ],
     ),
-    (TEST_SUPPORT, &[]),
+    (TEST_SUPPORT, &["toolyard-core"]),
     ("xtask", &["xtask-support"]),
     ("xtask-arena", &["xtask-client", "xtask-support"]),
-    ("xtask-bench", &["xtask-client", "xtask-support"]),
+    ("xtask-bench", &["toolyard-testing", "xtask-client", "xtask-support"]),
     ("xtask-client", &[]),
     ("xtask-corpus", &["toolyard-core", "toolyard-openapi", "xtask-support"]),
     ("xtask-dist", &["xtask-support"]),
@@ -77,7 +109,8 @@ const ALLOWED_EDGES: [(&str, &[&str]); 20] = [
     ("xtask-support", &[]),
 ];
 
-/// Support for tests, which depends on no package of ours, and which the tests of every package may use.
+/// Support for tests, which depends on the core alone, and which the tests of every package may use. The bench uses its
+/// PostgreSQL.
 const TEST_SUPPORT: &str = "toolyard-testing";
 
 /// Maximum number of lines of a file; a longer one has more than one subject.

@@ -2,9 +2,9 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::bail;
 use xtask_support::builds::{CargoProfile, sibling_program};
 use xtask_support::process;
 
@@ -62,15 +62,5 @@ impl XtaskTool {
     /// Runs the tool of the latest build of the workspace.
     pub(crate) fn check<A: AsRef<OsStr>>(self, args: &[A]) -> anyhow::Result<()> {
         process::run(Command::new(sibling_program(self.package())?).args(args))
-    }
-
-    /// As [`XtaskTool::check`], without arguments, and returns what the tool prints on its standard output.
-    pub(crate) fn output(self) -> anyhow::Result<String> {
-        let mut tool = Command::new(sibling_program(self.package())?);
-        let output =
-            tool.stderr(Stdio::inherit()).output().with_context(|| format!("start {}", self.package()))?;
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        ensure!(output.status.success(), "{text}\n{} ended with {}", self.package(), output.status);
-        Ok(text)
     }
 }

@@ -14,7 +14,7 @@ use crate::memory::testing::ManualStore;
 use crate::search::{self, ServiceIndex, ToolFinder, ToolSearch};
 use crate::skills::{self, SkillStore};
 use crate::summary::ManifestSummaries;
-use crate::{large, management, scripts};
+use crate::{large, management, openrouter, scripts};
 
 /// Never completes a script.
 struct EndlessExecutor;
@@ -28,7 +28,8 @@ impl ScriptExecutor for EndlessExecutor {
 /// Returns all tools of this crate, with all guides.
 fn all_tools() -> Arc<dyn Backend> {
     let (kept, memory) = ManualStore::memory(MemorySettings::default());
-    let guides = [scripts::GUIDE, memory::GUIDE, large::GUIDE, skills::GUIDE, guides::MCP_GUIDE];
+    let guides =
+        [scripts::GUIDE, memory::GUIDE, large::GUIDE, skills::GUIDE, guides::MCP_GUIDE, openrouter::GUIDE];
     let book = guides.into_iter().try_fold(GuideBook::new(), GuideBook::with).expect("guides of other names");
     let server = Server::new("builtins", "1.0.0");
     let added = scripts::add(server, Arc::new(EndlessExecutor), Some(MemoryReader::new(memory.clone())))
@@ -36,7 +37,8 @@ fn all_tools() -> Arc<dyn Backend> {
         .and_then(|server| guides::add(server, Arc::new(book)))
         .and_then(|server| skills::add(server, SkillStore::new(kept, SkillSettings::default())))
         .and_then(|server| management::add(server, management::tests::management()))
-        .and_then(|server| search::add(server, searching()));
+        .and_then(|server| search::add(server, searching()))
+        .and_then(|server| openrouter::add(server, &openrouter::tests::api()));
     added.expect("tools of other names").into_backend()
 }
 
@@ -53,7 +55,7 @@ fn page_documents_every_tool_and_parameter() {
     let read = |page: &str| std::fs::read_to_string(format!("{folder}{page}")).expect("the page");
     let (page, of_scripts) = (read("agent-tools.md") + &read("mcp-management.md"), read("scripts.md"));
     let catalog = all_tools().catalog().borrow().clone();
-    assert_eq!(catalog.tools.len(), 21);
+    assert_eq!(catalog.tools.len(), 27);
     for tool in &catalog.tools {
         let row = page.lines().find(|line| line.starts_with(&format!("| `{}` |", tool.name)));
         let row = row.unwrap_or_else(|| panic!("{} has no row", tool.name));

@@ -4,6 +4,7 @@
 //! - [`rules`]: the length above which a result is large, and its chunks;
 //! - `blocks`: the blocks of a result by what they are for a model;
 //! - `content`: the parts of a result, and the result without some of them;
+//! - [`document`]: documents that a tool stores by itself;
 //! - `entry_results`: results of the tools of working memory;
 //! - `members`: `_meta` and other members beside the content;
 //! - `peer_error`: errors of servers that are too long;
@@ -20,6 +21,7 @@
 
 mod blocks;
 mod content;
+pub mod document;
 mod entry_results;
 mod members;
 pub mod message;

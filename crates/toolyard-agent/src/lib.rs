@@ -7,19 +7,21 @@
 //! - [`trim`]: shortens results after a model has refused a conversation, for hosts;
 //! - [`guides`]: explains to a model how to use tools well;
 //! - [`instructions`]: tells a model how to find and call tools;
+//! - [`openrouter`]: reads account information of OpenRouter;
 //! - [`management`]: lists, calls, adds and removes the servers behind the gateway;
 //! - [`skills`]: keeps the skills of a model for later sessions;
 //! - [`summary`]: summarizes a server in a sentence;
 //! - [`search`]: finds tools and services among more than a model can be shown;
-//! - [`record`]: represents tools and calls as JSON, for hosts with a registry and a message bus.
+//! - [`background_tasks`]: work of tools that outlives its call.
 
+pub mod background_tasks;
 pub mod chunk;
 pub mod guides;
 pub mod instructions;
 pub mod large;
 pub mod management;
 pub mod memory;
-pub mod record;
+pub mod openrouter;
 pub mod scripts;
 pub mod search;
 pub mod skills;

@@ -5,6 +5,7 @@
 //! it: servers and tools that a caller may not use do not exist for it.
 
 mod args;
+mod bridge;
 mod invoke;
 mod listing;
 mod manager;
@@ -14,6 +15,7 @@ mod services;
 pub(crate) mod tests;
 mod tools;
 
+pub use bridge::{BridgeManager, BridgedCall, BridgedResult, BridgedServer, BridgedTool};
 pub use invoke::InvokeToolBackend;
 pub use manager::{
     HttpTransportKind, NewServer, RegisteredServer, RegistrationError, ServerAddress, ServerManager,

@@ -51,10 +51,11 @@ mod tests;
 
 pub use access::{FullKey, MemoryAccess};
 pub use error::MemoryError;
-pub use namespace::{MemoryCaller, MemoryNamespace, SESSION_META};
+pub use namespace::{MemoryCaller, MemoryNamespace};
 pub use record::{ChunkPlace, MemoryRecord, NewEntry, RoomPolicy};
 pub use session_handles::{SessionHandleSettings, SessionHandles};
-pub use working_memory::WorkingMemory;
+pub use toolyard_core::SESSION_META;
+pub use working_memory::{MemoryOverview, NamespaceSummary, WorkingMemory};
 
 use crate::guides::GuideDocument;
 

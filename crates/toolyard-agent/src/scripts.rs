@@ -76,14 +76,17 @@ pub fn add(
         async move {
             // An empty script would succeed without output, which would hide the mistake.
             if args.script.trim().is_empty() {
-                return Err(ToolFailure::new("script: is empty, where Python source is expected"));
+                return Err(ToolFailure::new("script: is empty; expected Python source"));
             }
             let keys = args.memory_keys.take().unwrap_or_default();
             if !keys.is_empty() {
                 let memory = memory.ok_or_else(|| ToolFailure::new(NO_MEMORY))?;
                 args.input_data = Some(input_with(&memory, &context, &keys, args.input_data).await?);
             }
-            tool_result(&runner.run(args.into_script()?).await?)
+            let trace_parent =
+                context.meta("traceparent").and_then(|parent| parent.as_str().map(str::to_owned));
+            let script = PythonScript { trace_parent, ..args.into_script()? };
+            tool_result(&runner.run(script).await?)
         }
     })
 }
@@ -132,6 +135,7 @@ impl ScriptArgs {
             input: self.input_data,
             timeout: timeout(self.timeout_seconds),
             packages: self.pip_packages.unwrap_or_default(),
+            trace_parent: None,
         })
     }
 }

@@ -31,8 +31,8 @@ use toolyard_rank::SearchLexicon;
 pub use call_tool::CallToolBackend;
 pub use embeddings::{EmbeddingReport, EmbeddingRequests, TextEmbedder, TextEmbedderError, ToolEmbeddings};
 pub use hints::{PROMPT, ServiceHint};
-pub use services::{FoundService, KnownService, ServiceIndex, ServiceKind};
-pub use tool_finder::ToolFinder;
+pub use services::{AgentIndex, FoundService, KnownService, ServiceIndex, ServiceKind};
+pub use tool_finder::{FinderHit, ToolFinder};
 pub use tools::{CALL, NAMES, SEARCH, SERVICES, ToolSearch, add};
 
 /// Returns the English lexicon, which is loaded on first use.

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 use tokio::time::Instant;
-use toolyard_core::{CircuitBreaker, ErrorCode, Json, MessageExchange, Object, ToolError};
+use toolyard_core::{CallTimeLimit, CircuitBreaker, ErrorCode, Json, MessageExchange, Object, ToolError};
 use toolyard_net::auth::UpstreamCredentials;
 use toolyard_net::client::HttpClient;
 
@@ -53,7 +53,8 @@ impl CortexOneFunction {
     async fn invoke(&self, event: &Json, deadline: Option<Instant>) -> Result<Json, ToolError> {
         let CortexOneOptions { delivery, return_format, .. } = &self.options;
         let request = self.request(event).await?;
-        let (_, received) = delivery.send_unobserved(&request, deadline, &self.client, &self.breaker).await?;
+        let limit = CallTimeLimit { at: deadline, is_of_caller: false };
+        let (_, received) = delivery.send_unobserved(&request, limit, &self.client, &self.breaker).await?;
         match received.status.is_success() {
             true => return_format.parse(received.body),
             false => Err(platform_error(&received)),

@@ -12,8 +12,8 @@ use bytes::Bytes;
 use http_body_util::Full;
 use tokio::time::{Instant, timeout_at};
 use toolyard_core::{
-    AttemptVerdict, CallOutput, CauseCode, CircuitBreaker, ErrorCode, FailureCause, RetryOutcome,
-    RetrySchedule, ToolError,
+    AttemptVerdict, CallOutput, CallTimeLimit, CauseCode, CircuitBreaker, ErrorCode, FailureCause,
+    RetryOutcome, RetrySchedule, ToolError,
 };
 use toolyard_net::body::{self, BodyReadError};
 use toolyard_net::budget::{BudgetExhausted, ByteBudget, SMALL_MESSAGE};
@@ -90,12 +90,12 @@ impl RequestDelivery {
     pub(crate) async fn send(
         &self,
         request: &Request<Bytes>,
-        deadline: Option<Instant>,
+        limit: CallTimeLimit,
         client: &HttpClient,
         health: &ServiceHealth,
     ) -> Result<(String, ReceivedResponse), ToolError> {
-        let tried = self.run_attempts(request, deadline, client, health.breaker()).await?;
-        if let Some(end) = request_end(request, &tried.last) {
+        let tried = self.run_attempts(request, limit, client, health.breaker()).await?;
+        if let Some(end) = request_end(request, &tried.last).filter(|_| !limit.is_cut_by_caller()) {
             health.record(request.uri(), end);
         }
         finished(tried)
@@ -108,26 +108,26 @@ impl RequestDelivery {
     pub(crate) async fn send_unobserved(
         &self,
         request: &Request<Bytes>,
-        deadline: Option<Instant>,
+        limit: CallTimeLimit,
         client: &HttpClient,
         breaker: &CircuitBreaker,
     ) -> Result<(String, ReceivedResponse), ToolError> {
-        finished(self.run_attempts(request, deadline, client, breaker).await?)
+        finished(self.run_attempts(request, limit, client, breaker).await?)
     }
 
     async fn run_attempts(
         &self,
         request: &Request<Bytes>,
-        deadline: Option<Instant>,
+        limit: CallTimeLimit,
         client: &HttpClient,
         breaker: &CircuitBreaker,
     ) -> Result<RetryOutcome<DeliveryAttempt>, ToolError> {
         let attempts = self.policy.retry.run(
-            deadline,
-            || self.attempt(request, deadline, client),
+            limit.at,
+            || self.attempt(request, limit.at, client),
             |it| self.policy.verdict(it),
         );
-        breaker.run(deadline, attempts, |tried| counts_as_failure(&tried.last)).await
+        breaker.run(limit, attempts, |tried| counts_as_failure(&tried.last)).await
     }
 
     /// Reserves budget for the members of a result that are copies of the response.

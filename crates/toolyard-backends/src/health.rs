@@ -16,7 +16,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
-use toolyard_core::{BackendPhase, Catalog, CauseCode, CircuitBreaker, FailureCause};
+use toolyard_core::{BackendPhase, Catalog, CauseCode, CircuitBreaker, ErrorCode, FailureCause, ToolError};
 use toolyard_net::client::{HttpClient, RequestError};
 
 /// Pause between two checks of an unavailable service: the first one, and the longest.
@@ -170,6 +170,41 @@ impl ServiceHealth {
             change(&mut changed);
             *catalog = Arc::new(changed);
         });
+    }
+
+    /// Publishes these lists in the place of the earlier ones. Their phase is not used.
+    pub fn publish_lists(&self, lists: Catalog) {
+        self.publish(|catalog| {
+            let phase = catalog.phase.clone();
+            *catalog = Catalog { phase, ..lists };
+        });
+    }
+
+    /// Returns what a task reads of the service, once it has published it; `is_empty` tells that it has not. Calls of
+    /// tools of the last run wait here.
+    ///
+    /// # Errors
+    /// With this message if it cannot be read.
+    pub async fn loaded<T>(
+        &self,
+        loaded: &watch::Receiver<Arc<T>>,
+        is_empty: impl Fn(&T) -> bool,
+        message: &'static str,
+    ) -> Result<Arc<T>, ToolError> {
+        let current = loaded.borrow().clone();
+        if !is_empty(&current) {
+            return Ok(current);
+        }
+        let mut catalog = self.subscribe();
+        // The sender lives as long as this.
+        let _open = catalog.wait_for(|catalog| catalog.phase != BackendPhase::Connecting).await.map(drop);
+        let current = loaded.borrow().clone();
+        match &catalog.borrow().phase {
+            BackendPhase::Unavailable { reason } if is_empty(&current) => {
+                Err(ToolError::new(ErrorCode::Unavailable, message).unsent().caused_by(reason.to_string()))
+            }
+            _ => Ok(current),
+        }
     }
 
     /// Records the end of a request to `target`.

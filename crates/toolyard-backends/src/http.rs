@@ -132,7 +132,7 @@ impl HttpBackend {
         }
         request.headers_mut().extend(trace::context_headers(|name| call.meta.get_str(name)));
         let (prefix, received) =
-            self.delivery.send(&request, call.deadline, &self.client, &self.health).await?;
+            self.delivery.send(&request, call.time_limit(), &self.client, &self.health).await?;
         if received.status.is_success() {
             return self.output(&call, received).await.map(Outcome::Done);
         }

@@ -18,7 +18,7 @@ use futures_util::future::BoxFuture;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use toolyard_core::{
-    Backend, BackendPhase, Call, CallTarget, Catalog, ErrorCode, FailureCause, Outcome, ToolError,
+    Backend, Call, CallTarget, Catalog, ErrorCode, FailureCause, FailureLog, Outcome, ToolError,
 };
 use toolyard_net::auth::UpstreamCredentials;
 use toolyard_net::client::HttpClient;
@@ -138,6 +138,7 @@ impl OpenApiBackend {
             health: health.clone(),
             service,
             refresh: refresh.clone(),
+            failures: FailureLog::default(),
         };
         let mut tasks = JoinSet::new();
         tasks.spawn(keeper.run());
@@ -152,26 +153,10 @@ impl OpenApiBackend {
         }
     }
 
-    /// Returns the operations, once the description was read. Tools of the last run are called before that.
-    async fn loaded_service(&self) -> Arc<LoadedService> {
-        let mut catalog = self.health.subscribe();
-        // The sender lives as long as this backend.
-        let _open = catalog.wait_for(|catalog| catalog.phase != BackendPhase::Connecting).await.map(drop);
-        self.service.borrow().clone()
-    }
-
     async fn run(&self, call: Call) -> Result<Outcome, ToolError> {
-        let mut service = self.service.borrow().clone();
-        if service.operations.is_empty() {
-            service = self.loaded_service().await;
-            if let BackendPhase::Unavailable { reason } = &self.health.subscribe().borrow().phase
-                && service.operations.is_empty()
-            {
-                let error =
-                    ToolError::new(ErrorCode::Unavailable, "The description of the service is not loaded");
-                return Err(error.unsent().caused_by(reason.to_string()));
-            }
-        }
+        let is_empty = |service: &LoadedService| service.operations.is_empty();
+        let message = "The description of the service is not loaded";
+        let service = self.health.loaded(&self.service, is_empty, message).await?;
         let callable = match &call.target {
             CallTarget::Tool(name) => service.operations.get(&**name),
             _ => None,
@@ -180,11 +165,11 @@ impl OpenApiBackend {
             || ToolError::new(ErrorCode::ToolNotFound, "The service no longer has this operation");
         let callable = callable.ok_or_else(unknown_operation)?;
         let (request, applied_tokens) = self.request(&call, callable, &service).await?;
-        let mut attempt = self.delivery.send(&request, call.deadline, &self.client, &self.health).await?;
+        let mut attempt = self.delivery.send(&request, call.time_limit(), &self.client, &self.health).await?;
         // A cached token may have been revoked.
         if attempt.1.status == StatusCode::UNAUTHORIZED && self.shared.credentials.forget(&applied_tokens) {
             let (request, _) = self.request(&call, callable, &service).await?;
-            attempt = self.delivery.send(&request, call.deadline, &self.client, &self.health).await?;
+            attempt = self.delivery.send(&request, call.time_limit(), &self.client, &self.health).await?;
         }
         let (prefix, received) = attempt;
         let is_failure = !received.status.is_success();

@@ -26,33 +26,70 @@ pub struct AccessGrant {
     pub chunk_threshold: Option<usize>,
 }
 
-/// The set of tools, prompts, resources and templates that one of its patterns matches.
+/// The set of tools, prompts, resources and templates that one of its patterns matches, without those of some tools.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub struct AccessScope(Arc<[ScopePattern]>);
+pub struct AccessScope {
+    patterns: Arc<[ScopePattern]>,
+    /// Own names of the tools that are left out, with their handlers.
+    excluded: Arc<[(Arc<str>, &'static str)]>,
+}
 
 impl AccessScope {
     /// Returns the scope that contains everything.
     #[must_use]
     pub fn all() -> Self {
-        Self([ScopePattern { handler: None, name: "*".to_owned() }].into())
+        [ScopePattern { handler: None, name: "*".to_owned() }].into_iter().collect()
+    }
+
+    /// Returns the scope without these tools of a handler, by their own names.
+    #[must_use]
+    pub fn without(&self, handler: &Arc<str>, tools: &[&'static str]) -> Self {
+        self.excluding(tools.iter().map(|tool| (handler.clone(), *tool)))
+    }
+
+    /// Returns a scope that also excludes the tools that another scope excludes.
+    #[must_use]
+    pub fn with_exclusions_of(&self, other: &Self) -> Self {
+        self.excluding(other.excluded.iter().cloned())
+    }
+
+    /// Returns `true` if tools are excluded.
+    #[must_use]
+    pub fn has_exclusions(&self) -> bool {
+        !self.excluded.is_empty()
+    }
+
+    fn excluding(&self, excluded: impl IntoIterator<Item = (Arc<str>, &'static str)>) -> Self {
+        let excluded = self.excluded.iter().cloned().chain(excluded).collect();
+        Self { patterns: self.patterns.clone(), excluded }
     }
 
     /// Returns `true` if this entry exists for the caller.
     #[must_use]
     pub fn allows(&self, entry: &RegistryEntry) -> bool {
-        self.allows_name(&entry.handler.name, &entry.name)
+        let handler = &entry.handler.name;
+        !self.excludes(handler, &entry.own) && self.matches(handler, &entry.name)
     }
 
     /// Returns `true` if the name that a handler publishes exists for the caller.
     #[must_use]
     pub fn allows_name(&self, handler: &str, name: &str) -> bool {
-        self.0.iter().any(|pattern| pattern.matches(handler, name))
+        !self.excludes(handler, name) && self.matches(handler, name)
+    }
+
+    fn matches(&self, handler: &str, name: &str) -> bool {
+        self.patterns.iter().any(|pattern| pattern.matches(handler, name))
+    }
+
+    fn excludes(&self, handler: &str, own: &str) -> bool {
+        self.excluded.iter().any(|(excluded, tool)| **excluded == *handler && *tool == own)
     }
 
     /// Binds the scope to the namespaces of these handlers: a pattern that begins with a handler's name, such as
     /// `github_*`, matches entries of that handler only, and no imitations by another one.
     pub(crate) fn bound(&self, namespaces: &HandlerNamespaces) -> Self {
-        self.0.iter().map(|pattern| pattern.bound(namespaces)).collect()
+        let patterns = self.patterns.iter().map(|pattern| pattern.bound(namespaces)).collect();
+        Self { patterns, excluded: self.excluded.clone() }
     }
 
     /// Returns `true` if a URI that the scope matches also stays in it: it has no dot segments, or the whole handler is
@@ -60,13 +97,14 @@ impl AccessScope {
     #[must_use]
     pub fn contains_uri(&self, handler: &str, uri: &str) -> bool {
         let is_whole = |pattern: &ScopePattern| pattern.name == "*" && pattern.matches(handler, "");
-        !has_dot_segments(uri) || self.0.iter().any(is_whole)
+        !has_dot_segments(uri) || self.patterns.iter().any(is_whole)
     }
 
     /// Returns `true` if the scope contains everything.
     #[must_use]
     pub fn is_everything(&self) -> bool {
-        self.0.iter().any(|pattern| pattern.handler.is_none() && pattern.name == "*")
+        let is_any = |pattern: &ScopePattern| pattern.handler.is_none() && pattern.name == "*";
+        self.excluded.is_empty() && self.patterns.iter().any(is_any)
     }
 }
 
@@ -82,7 +120,7 @@ impl AccessGrant {
 
 impl FromIterator<ScopePattern> for AccessScope {
     fn from_iter<T: IntoIterator<Item = ScopePattern>>(patterns: T) -> Self {
-        Self(patterns.into_iter().collect())
+        Self { patterns: patterns.into_iter().collect(), excluded: Arc::default() }
     }
 }
 

@@ -59,7 +59,9 @@ impl RenamedTool {
                 definition.set("description", Json::string(&text));
             }
         };
-        let tool = tool.changed(describe, |schema| names.schema(schema));
+        let changed = tool.changed(describe, |schema| names.schema(schema));
+        let manual = tool.manual().map(|text| names.text(text).unwrap_or_else(|| text.to_owned()));
+        let tool = changed.with_manual(manual.as_deref());
         Some(Self { tool: Arc::new(tool), names: Arc::new(names) })
     }
 }

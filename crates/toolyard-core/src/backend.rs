@@ -60,6 +60,12 @@ pub trait Backend: Send + Sync {
         0
     }
 
+    /// Returns the number of lines and events of the server so far that were skipped, because they are not messages of its
+    /// protocol.
+    fn skipped_messages(&self) -> u64 {
+        0
+    }
+
     /// Returns the last lines that the program of the server has written to its standard error, with any secrets.
     fn error_output(&self) -> String {
         String::new()
@@ -128,6 +134,11 @@ pub trait BackendWrapper: Send + Sync {
         self.inner().dropped_notices()
     }
 
+    /// See [`Backend::skipped_messages`].
+    fn skipped_messages(&self) -> u64 {
+        self.inner().skipped_messages()
+    }
+
     /// See [`Backend::error_output`].
     fn error_output(&self) -> String {
         self.inner().error_output()
@@ -182,6 +193,10 @@ impl<W: BackendWrapper> Backend for W {
 
     fn dropped_notices(&self) -> u64 {
         BackendWrapper::dropped_notices(self)
+    }
+
+    fn skipped_messages(&self) -> u64 {
+        BackendWrapper::skipped_messages(self)
     }
 
     fn error_output(&self) -> String {

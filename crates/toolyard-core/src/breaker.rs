@@ -1,12 +1,13 @@
 //! A circuit breaker for upstreams that keep failing.
 //!
-//! A backend has one for each tool, around all attempts of a call: [`crate::retry`] explains why it is not a layer.
+//! A backend has one for its service, around all attempts of a call: [`crate::retry`] explains why it is not a layer.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::call::CallTimeLimit;
 use crate::error::{ErrorCode, ToolError};
 
 /// Number of consecutive failures that opens the breaker.
@@ -38,18 +39,18 @@ impl Default for BreakerState {
 }
 
 impl CircuitBreaker {
-    /// Runs `work` and records its result. Work that is dropped after `deadline` has failed; work that is dropped
-    /// before was cancelled, which does not count.
+    /// Runs `work` and records its result. Work that is dropped at its time limit has failed; work that is dropped
+    /// before was cancelled, which does not count. Neither does a failure at a time limit that the caller chose.
     ///
     /// # Errors
     /// [`ErrorCode::Unavailable`] without running it, while the breaker is open.
     pub async fn run<T>(
         &self,
-        deadline: Option<Instant>,
+        limit: CallTimeLimit,
         work: impl Future<Output = T>,
         failed: impl FnOnce(&T) -> bool,
     ) -> Result<T, ToolError> {
-        let mut pass = self.enter(deadline)?;
+        let mut pass = self.enter(limit)?;
         let outcome = work.await;
         pass.failed = Some(failed(&outcome));
         Ok(outcome)
@@ -64,7 +65,7 @@ impl CircuitBreaker {
         }
     }
 
-    fn enter(&self, deadline: Option<Instant>) -> Result<BreakerPass<'_>, ToolError> {
+    fn enter(&self, limit: CallTimeLimit) -> Result<BreakerPass<'_>, ToolError> {
         let mut state = self.state();
         let probe = match *state {
             BreakerState::Closed(_) => false,
@@ -80,7 +81,7 @@ impl CircuitBreaker {
                 .unsent());
             }
         };
-        Ok(BreakerPass { breaker: self, probe, deadline, failed: None })
+        Ok(BreakerPass { breaker: self, probe, limit, failed: None })
     }
 
     fn settle(&self, probe: bool, failed: Option<bool>) {
@@ -109,14 +110,18 @@ impl CircuitBreaker {
 struct BreakerPass<'a> {
     breaker: &'a CircuitBreaker,
     probe: bool,
-    deadline: Option<Instant>,
+    limit: CallTimeLimit,
     failed: Option<bool>,
 }
 
 impl Drop for BreakerPass<'_> {
     fn drop(&mut self) {
-        let late = self.deadline.is_some_and(|deadline| deadline <= Instant::now());
-        self.breaker.settle(self.probe, self.failed.or(late.then_some(true)));
+        let failed = match self.failed {
+            Some(false) => Some(false),
+            _ if self.limit.is_cut_by_caller() => None,
+            failed => failed.or(self.limit.is_over().then_some(true)),
+        };
+        self.breaker.settle(self.probe, failed);
     }
 }
 
@@ -124,28 +129,32 @@ impl Drop for BreakerPass<'_> {
 mod tests {
     use std::future::{pending, ready};
 
-    use tokio::time::{advance, timeout};
+    use tokio::time::{advance, sleep, timeout};
 
     use super::*;
 
-    /// Makes calls that fail (`x`), succeed (`.`), are cancelled (`w`) or run out of time (`t`); `+` advances 30 s.
+    /// Makes calls that fail (`x`), succeed (`.`), are cancelled (`w`), or run out of the handler's time (`t`) or of
+    /// the caller's, in which they are dropped (`c`) or fail (`d`); `+` advances 30 s.
     /// Compares the calls that were let through.
     async fn check(script: &str, expect: &str) {
         let breaker = CircuitBreaker::default();
         let mut passed = String::new();
         for step in script.chars() {
-            let late = || Some(Instant::now() + Duration::from_millis(1));
+            let at = Some(Instant::now() + Duration::from_millis(1));
+            let late = CallTimeLimit { at, is_of_caller: "cd".contains(step) };
+            let none = CallTimeLimit::default();
             let refused = match step {
                 '+' => {
                     advance(OPEN).await;
                     passed.push('+');
                     continue;
                 }
-                'w' => timeout(Duration::ZERO, breaker.run(None, pending::<()>(), |()| true)).await,
-                't' => {
-                    timeout(Duration::from_millis(2), breaker.run(late(), pending::<()>(), |()| false)).await
+                'w' => timeout(Duration::ZERO, breaker.run(none, pending::<()>(), |()| true)).await,
+                't' | 'c' => {
+                    timeout(Duration::from_millis(2), breaker.run(late, pending::<()>(), |()| false)).await
                 }
-                step => Ok(breaker.run(None, ready(()), |()| step == 'x').await),
+                'd' => Ok(breaker.run(late, sleep(Duration::from_millis(2)), |()| true).await),
+                step => Ok(breaker.run(none, ready(()), |()| step == 'x').await),
             };
             passed.push(if matches!(refused, Ok(Err(_))) { '-' } else { step });
         }
@@ -161,6 +170,14 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn deadline_of_a_caller_does_not_count() {
+        check("cccccc.", "cccccc.").await;
+        check("dddddd.", "dddddd.").await;
+        check("xxxxcdx.", "xxxxcdx-").await;
+        check("xxxxx+dx.", "xxxxx+dx-").await;
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn one_call_probes_after_a_while() {
         check("xxxxx+..xxxx.", "xxxxx+..xxxx.").await;
         check("xxxxx+x.+.x.", "xxxxx+x-+.x.").await;
@@ -171,13 +188,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn only_one_probes_at_a_time() {
         let breaker = CircuitBreaker::default();
-        let fail = || breaker.run(None, ready(()), |()| true);
-        let mut early = breaker.enter(None).unwrap();
+        let none = CallTimeLimit::default();
+        let fail = || breaker.run(none, ready(()), |()| true);
+        let mut early = breaker.enter(none).unwrap();
         for _ in 0..FAILURES {
             fail().await.unwrap();
         }
         advance(OPEN).await;
-        let probe = breaker.enter(None).unwrap();
+        let probe = breaker.enter(none).unwrap();
         assert_eq!(fail().await.unwrap_err().code(), ErrorCode::Unavailable);
         // A call that started before the state changed does not count.
         early.failed = Some(false);

@@ -9,6 +9,11 @@ use tokio::time::Instant;
 use crate::access::AccessGrant;
 use crate::client::{Client, NoClient};
 use crate::json::{Json, Object};
+use crate::nested::ParentCall;
+
+/// Member of `_meta` with the session of a host: clients of 2026-07-28 and later have none themselves. Results have the
+/// handle of one in it, which the host sends back in its requests; with a key, it may name any session.
+pub const SESSION_META: &str = "toolyard/session";
 
 /// One request on its way to a backend.
 #[derive(Debug, Clone)]
@@ -29,6 +34,10 @@ pub struct Call {
     /// Time at which the caller stops waiting. A frontend may set it; [`crate::Gateway::invoke`] limits it to the
     /// handler's timeout.
     pub deadline: Option<Instant>,
+    /// Time at which the handler's timeout ends. [`crate::Gateway::invoke`] sets it.
+    pub handler_deadline: Option<Instant>,
+    /// The call that makes this one; `None` for a call of a client.
+    pub parent: Option<Arc<ParentCall>>,
     /// The client of the running call.
     pub client: Arc<dyn Client>,
 }
@@ -43,8 +52,18 @@ impl Call {
             caller: Caller::default(),
             origin: None,
             deadline: None,
+            handler_deadline: None,
+            parent: None,
             client: Arc::new(NoClient),
         }
+    }
+
+    /// Returns the deadline, and if the caller has chosen it.
+    #[must_use]
+    pub fn time_limit(&self) -> CallTimeLimit {
+        let is_of_caller =
+            self.deadline.is_some_and(|at| self.handler_deadline.is_none_or(|handler| at < handler));
+        CallTimeLimit { at: self.deadline, is_of_caller }
     }
 
     /// Creates a call of another tool by the same caller. All else is kept, including answers to questions of that
@@ -60,6 +79,30 @@ impl Call {
     #[must_use]
     pub fn arguments(&self) -> Option<&Json> {
         self.params.get("arguments").filter(|arguments| !arguments.is_null())
+    }
+}
+
+/// The time limit of a call.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CallTimeLimit {
+    /// Time at which the call ends.
+    pub at: Option<Instant>,
+    /// True if the caller chose it, and not the timeout of the handler: a call that ends at it says nothing about its
+    /// server.
+    pub is_of_caller: bool,
+}
+
+impl CallTimeLimit {
+    /// Returns true once the call has ended.
+    #[must_use]
+    pub fn is_over(self) -> bool {
+        self.at.is_some_and(|at| at <= Instant::now())
+    }
+
+    /// Returns true once the call has ended because its caller waits no longer.
+    #[must_use]
+    pub fn is_cut_by_caller(self) -> bool {
+        self.is_of_caller && self.is_over()
     }
 }
 
@@ -155,6 +198,9 @@ pub struct Caller {
     pub grant: Option<Arc<AccessGrant>>,
     /// Other end of the client's connection.
     pub peer: CallerPeer,
+    /// True if the model of the client can be used after the call: in its session, or by the input that a task requests.
+    /// Tools that need it exist for such callers only.
+    pub lends_model: bool,
 }
 
 /// The other end of a client's connection.

@@ -59,6 +59,10 @@ pub enum CauseCode {
     Description,
     /// The handler selects Services of a cluster, and the gateway watches none.
     NoCluster,
+    /// The message broker cannot be reached.
+    Broker,
+    /// No worker announces itself on the message bus.
+    NoWorker,
     /// Any other failure.
     Other,
 }
@@ -74,7 +78,7 @@ pub struct CauseRow {
 
 impl CauseCode {
     /// All codes.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 24] = [
         Self::ProcessExited,
         Self::ProcessKilled,
         Self::ProgramNotFound,
@@ -96,6 +100,8 @@ impl CauseCode {
         Self::BreakerOpen,
         Self::Description,
         Self::NoCluster,
+        Self::Broker,
+        Self::NoWorker,
         Self::Other,
     ];
 
@@ -136,8 +142,40 @@ impl CauseCode {
                 "no_cluster",
                 "name the Service by `endpoint.serviceRef`, or run the gateway by the operator",
             ),
+            Self::Broker => row("broker", "check `bus.url`, and start the broker"),
+            Self::NoWorker => {
+                row("no_worker", "start one by `toolyard worker`, with the same broker and `bus.exchange`")
+            }
             Self::Other => row("failed", ""),
         }
+    }
+
+    /// Returns the remedy for a handler of this type of the manifest.
+    #[must_use]
+    pub fn remedy(self, handler_type: &str) -> &'static str {
+        let other = (handler_type == "grpc").then(|| self.grpc_remedy()).flatten();
+        other.unwrap_or(self.row().remedy)
+    }
+
+    /// Returns the remedy for a gRPC server, which has other settings and no URL.
+    const fn grpc_remedy(self) -> Option<&'static str> {
+        Some(match self {
+            Self::ConnectionBroken => {
+                "read the log of the server; set `tls: true` if its port speaks TLS, and `tlsCertPath` and `tlsKeyPath` if it wants a client certificate"
+            }
+            Self::Certificate => {
+                "use a name of the certificate in `endpoint`, or set `tlsCAPath`, or `SSL_CERT_FILE` of the gateway"
+            }
+            Self::TlsHandshake => {
+                "check that the port speaks TLS, or set `tls: false`; set `tlsCertPath` and `tlsKeyPath` if the server wants a client certificate"
+            }
+            Self::Unreachable | Self::Proxy => "check the network, and `HTTPS_PROXY` and `NO_PROXY`",
+            Self::Unauthorized => "set `auth` or `metadata` of the handler",
+            Self::HttpStatus => "check the port, and the proxy before the server",
+            Self::Protocol => "check the port; set `tls: true` if it speaks TLS",
+            Self::Description => "check `descriptorSet` and `filter` of `grpcConfig`",
+            _ => return None,
+        })
     }
 
     /// Parses the name of a code. Names of later versions are [`CauseCode::Other`].
@@ -300,6 +338,17 @@ mod tests {
         | Error: no key [REDACTED]
         | bye
         ");
+    }
+
+    #[test]
+    fn remedies_for_grpc_name_no_url() {
+        for code in CauseCode::ALL {
+            let remedy = code.remedy("grpc");
+            assert!(!["URL", "http://", "`headers`"].iter().any(|word| remedy.contains(word)), "{remedy}");
+            assert_eq!(code.remedy("mcp"), code.row().remedy);
+        }
+        assert!(CauseCode::Description.remedy("grpc").contains("`descriptorSet`"));
+        assert!(CauseCode::Protocol.remedy("grpc").contains("`tls: true`"));
     }
 
     #[test]

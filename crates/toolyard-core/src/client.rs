@@ -9,6 +9,7 @@ use futures_util::future::BoxFuture;
 
 use crate::error::{ErrorCode, ToolError};
 use crate::json::{Json, Object};
+use crate::log_level::LogLevel;
 
 /// The client of a running call, as backends see it.
 pub trait Client: Send + Sync + fmt::Debug {
@@ -40,6 +41,11 @@ pub trait Client: Send + Sync + fmt::Debug {
         false
     }
 
+    /// Returns `true` if the outcome of the call may be a task, which the client polls.
+    fn takes_tasks(&self) -> bool {
+        false
+    }
+
     /// Sends a notification to the client while its call runs. Never waits: if the client is too slow, notifications
     /// are dropped, never the outcome.
     fn notify(&self, notice: ClientNotification);
@@ -55,6 +61,20 @@ pub trait Client: Send + Sync + fmt::Debug {
     fn asked_for(&self) -> Duration {
         Duration::ZERO
     }
+
+    /// Returns the session of the client, in which it can be asked after the call. `None` if it has none.
+    fn session(&self) -> Option<Arc<dyn ClientSession>> {
+        None
+    }
+}
+
+/// The session of a client, in which it can be asked independently of its calls.
+pub trait ClientSession: Send + Sync + fmt::Debug {
+    /// Asks the client, as [`Client::ask`] does.
+    fn ask(&self, ask: InputRequest) -> BoxFuture<'_, Result<Json, InputRequestError>>;
+
+    /// Waits for the end of the session.
+    fn ended(&self) -> BoxFuture<'_, ()>;
 }
 
 /// A client in front of another one, which changes some of its methods. It is a [`Client`], and delegates every method
@@ -93,6 +113,11 @@ pub trait ClientWrapper: Send + Sync + fmt::Debug {
         self.inner().expects_objects()
     }
 
+    /// See [`Client::takes_tasks`].
+    fn takes_tasks(&self) -> bool {
+        self.inner().takes_tasks()
+    }
+
     /// See [`Client::notify`].
     fn notify(&self, notice: ClientNotification) {
         self.inner().notify(notice);
@@ -106,6 +131,11 @@ pub trait ClientWrapper: Send + Sync + fmt::Debug {
     /// See [`Client::asked_for`].
     fn asked_for(&self) -> Duration {
         self.inner().asked_for()
+    }
+
+    /// See [`Client::session`].
+    fn session(&self) -> Option<Arc<dyn ClientSession>> {
+        self.inner().session()
     }
 }
 
@@ -136,6 +166,10 @@ impl<W: ClientWrapper> Client for W {
         ClientWrapper::expects_objects(self)
     }
 
+    fn takes_tasks(&self) -> bool {
+        ClientWrapper::takes_tasks(self)
+    }
+
     fn notify(&self, notice: ClientNotification) {
         ClientWrapper::notify(self, notice);
     }
@@ -146,6 +180,10 @@ impl<W: ClientWrapper> Client for W {
 
     fn asked_for(&self) -> Duration {
         ClientWrapper::asked_for(self)
+    }
+
+    fn session(&self) -> Option<Arc<dyn ClientSession>> {
+        ClientWrapper::session(self)
     }
 }
 
@@ -216,6 +254,14 @@ pub struct InputRequest {
 }
 
 impl InputRequest {
+    /// Returns `true` if the model of a client with these capabilities can be given tools (2025-11-25, client/sampling,
+    /// capabilities).
+    #[must_use]
+    pub fn can_give_tools(capabilities: Option<&Json>) -> bool {
+        let params = Object::new().with("tools", Json::array([]));
+        Self { kind: InputRequestKind::Sample, params }.is_for(capabilities)
+    }
+
     /// Returns `true` if a client with these capabilities supports the request.
     #[must_use]
     pub fn is_for(&self, capabilities: Option<&Json>) -> bool {
@@ -306,62 +352,6 @@ impl From<InputRequestError> for ToolError {
     }
 }
 
-/// Severity of a log message (RFC 5424), least severe first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum LogLevel {
-    /// Information for debugging.
-    Debug,
-    /// Normal operation.
-    Info,
-    /// Normal, but significant.
-    Notice,
-    /// Possible trouble.
-    Warning,
-    /// An error.
-    Error,
-    /// Failure of a component.
-    Critical,
-    /// Immediate action is required.
-    Alert,
-    /// The system is unusable.
-    Emergency,
-}
-
-impl LogLevel {
-    /// All levels, least severe first.
-    pub const ALL: [Self; 8] = [
-        Self::Debug,
-        Self::Info,
-        Self::Notice,
-        Self::Warning,
-        Self::Error,
-        Self::Critical,
-        Self::Alert,
-        Self::Emergency,
-    ];
-
-    /// Parses the name of a level.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|level| level.as_str() == text)
-    }
-
-    /// Returns the name that MCP uses.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Debug => "debug",
-            Self::Info => "info",
-            Self::Notice => "notice",
-            Self::Warning => "warning",
-            Self::Error => "error",
-            Self::Critical => "critical",
-            Self::Alert => "alert",
-            Self::Emergency => "emergency",
-        }
-    }
-}
-
 /// A client that receives no notifications and cannot be asked.
 #[derive(Debug, Clone, Copy)]
 pub struct NoClient;
@@ -399,6 +389,10 @@ mod tests {
             Some(LogLevel::Alert)
         }
 
+        fn takes_tasks(&self) -> bool {
+            true
+        }
+
         fn notify(&self, _notice: ClientNotification) {}
 
         fn ask(&self, _ask: InputRequest) -> BoxFuture<'_, Result<Json, InputRequestError>> {
@@ -407,6 +401,23 @@ mod tests {
 
         fn asked_for(&self) -> Duration {
             Duration::from_secs(7)
+        }
+
+        fn session(&self) -> Option<Arc<dyn ClientSession>> {
+            Some(Arc::new(EndedSession))
+        }
+    }
+
+    #[derive(Debug)]
+    struct EndedSession;
+
+    impl ClientSession for EndedSession {
+        fn ask(&self, _ask: InputRequest) -> BoxFuture<'_, Result<Json, InputRequestError>> {
+            std::future::ready(Err(InputRequestError::Gone)).boxed()
+        }
+
+        fn ended(&self) -> BoxFuture<'_, ()> {
+            std::future::ready(()).boxed()
         }
     }
 
@@ -424,12 +435,27 @@ mod tests {
     }
 
     #[test]
+    fn tools_for_a_model_need_a_capability_of_their_own() {
+        let check = |capabilities: &str, expected: bool| {
+            let capabilities = Json::parse(capabilities.to_owned()).unwrap();
+            assert_eq!(InputRequest::can_give_tools(Some(&capabilities)), expected, "{capabilities:?}");
+        };
+        check("{}", false);
+        check(r#"{"sampling":{}}"#, false);
+        check(r#"{"sampling":{"context":{}}}"#, false);
+        check(r#"{"sampling":{"tools":{}}}"#, true);
+        assert!(!InputRequest::can_give_tools(None));
+    }
+
+    #[test]
     fn wrapper_changes_only_its_own_answers() {
         let answers = |client: &dyn Client| {
             let ask = InputRequest { kind: InputRequestKind::Roots, params: Object::new() };
             let input = client.ask(ask).now_or_never();
             let can = (client.capabilities().cloned(), client.can_be_asked(), client.log_level());
-            (client.listens(), format!("{can:?} {input:?} {:?}", client.asked_for()))
+            let (asked_for, takes_tasks) = (client.asked_for(), client.takes_tasks());
+            let answers = format!("{can:?} {input:?} {asked_for:?} {takes_tasks} {:?}", client.session());
+            (client.listens(), answers)
         };
         let inner = || AnsweringClient(Json::parse(r#"{"roots":{}}"#).unwrap());
         let (direct, wrapped) = (answers(&inner()), answers(&Deaf(inner())));

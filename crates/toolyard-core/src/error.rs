@@ -189,6 +189,16 @@ impl ToolError {
         Self::new(ErrorCode::ToolNotFound, format!("Unknown tool: {}{stop}{suggestion}", shown_name(name)))
     }
 
+    /// Returns the error for a name that a server may have which is still starting.
+    #[must_use]
+    pub fn tool_of_starting_server(name: &str) -> Self {
+        let text = format!(
+            "Unknown tool: {}. Servers that are still starting may have it: try again later",
+            shown_name(name)
+        );
+        Self::new(ErrorCode::Unavailable, text).unsent()
+    }
+
     /// Returns the error for a call that needs `capabilities`, as MCP writes them.
     #[must_use]
     pub fn missing_capability(capabilities: Object) -> Self {

@@ -1,24 +1,28 @@
 //! The gateway: every call of every frontend passes [`Gateway::invoke`].
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::watch;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
-use crate::call::{Call, CallTarget, Caller};
-use crate::error::ToolError;
+use crate::call::{Call, CallTarget, Caller, TaskAction, TaskReference};
+use crate::error::{ErrorCode, ToolError};
 use crate::function::{FunctionLookup, NoFunctionLookup};
 use crate::gate::{CallGate, GateSize};
-use crate::json::DEFAULT_DEPTH;
+use crate::json::{DEFAULT_DEPTH, Object};
 use crate::layers::{
     AccessPolicy, ArgumentDefaults, ArgumentValidation, CallObserver, CallResult, CallTiming,
     ConcurrencyLimit, DeadlineLayer, Layer, NextLayer, ResultValidation, TextArguments, UpstreamTiming,
     contained,
 };
 use crate::long_work::LongWork;
-use crate::outcome::{Outcome, StartedTask, TaskOwner};
+use crate::outcome::{CallOutput, Outcome, StartedTask, TaskOwner};
 use crate::output_schema;
 use crate::registry::{Registry, RegistryEntry};
+
+/// Maximum time of cancelling a task.
+const CANCEL_TIME: Duration = Duration::from_secs(5);
 
 /// The entry point of all calls: search for `invoke` to find all frontends.
 pub struct Gateway {
@@ -114,15 +118,43 @@ impl Gateway {
             entry.inspect_err(|error| self.layers.iter().for_each(|layer| layer.unknown(&call, error)))?;
         let limit = Instant::now().checked_add(entry.handler.limits.timeout);
         call.deadline = [call.deadline, limit].into_iter().flatten().min();
+        call.handler_deadline = limit;
         let ends_at_limit = call.deadline == limit;
         let expects_objects = call.client.expects_objects();
-        match contained(&entry, NextLayer::new(&self.layers, &entry).run(call)).await {
+        let layers = NextLayer::new(&self.layers, &entry).following_links(&self.registry);
+        match contained(&entry, layers.run(call)).await {
             Ok(answer) => Ok(finished(answer, &entry, expects_objects)),
             Err(error) if ends_at_limit && limit.is_some_and(|limit| limit <= Instant::now()) => {
                 Err(error.timed_out_after(entry.handler.limits.timeout))
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Runs a call of a caller that can only receive a result. A task that its server starts is cancelled.
+    ///
+    /// # Errors
+    /// As [`Self::invoke`], or [`ErrorCode::MissingCapability`] if the tool requests input or continues as a task.
+    pub async fn invoke_to_end(&self, call: Call) -> Result<CallOutput, ToolError> {
+        let about_task = Call { params: Object::new(), ..call.clone() };
+        let reason = match self.invoke(call).await? {
+            Outcome::Done(output) => return Ok(output),
+            Outcome::NeedsInput(_) => "the tool requests input from its caller, which only MCP supports",
+            Outcome::Task(started) => {
+                self.cancel_task(about_task, started).await;
+                "the tool continues as a task, which only MCP supports"
+            }
+        };
+        Err(ToolError::new(ErrorCode::MissingCapability, reason))
+    }
+
+    /// Requests the cancellation of a task. A failure leaves the task to its server.
+    async fn cancel_task(&self, call: Call, started: StartedTask) {
+        let id = started.body.get_str("taskId").map(Arc::from);
+        let (Some(id), Some(TaskOwner { tool, handler })) = (id, started.owner) else { return };
+        let task = TaskReference { tool, handler, id, action: TaskAction::Cancel };
+        let cancellation = Call { target: CallTarget::Task(task), ..call };
+        let _not_in_time = timeout(CANCEL_TIME, self.invoke(cancellation)).await;
     }
 
     /// Finds the entry of a call. A call that stands for another becomes that one, so that every layer applies to the

@@ -81,10 +81,21 @@ impl Json {
         Self(out.into())
     }
 
+    /// Appends a JSON string with the content `text`.
+    pub fn write_string(text: &str, out: &mut Vec<u8>) {
+        text::write_quoted(text, out);
+    }
+
     /// Returns `null`.
     #[must_use]
     pub fn null() -> Self {
         Self(Bytes::from_static(b"null"))
+    }
+
+    /// Returns an object without members.
+    #[must_use]
+    pub fn empty_object() -> Self {
+        Self(Bytes::from_static(b"{}"))
     }
 
     /// Returns `true` or `false`.
@@ -174,6 +185,14 @@ impl Json {
         Object::scanned(&self.0, max_depth)
     }
 
+    /// Checks that this is an object that [`Json::to_object_within`] opens.
+    ///
+    /// # Errors
+    /// As [`Json::to_object_within`].
+    pub fn check_object_within(&self, max_depth: usize) -> Result<(), JsonError> {
+        Object::check(&self.0, max_depth)
+    }
+
     /// Opens an array.
     ///
     /// # Errors
@@ -190,6 +209,12 @@ impl Json {
         text::unquote(&self.0)
     }
 
+    /// Returns `true` if this is what [`Json::string`] makes of a text that needs no escapes.
+    fn is_plain_string(&self, text: &str) -> bool {
+        let content = self.0.strip_prefix(b"\"").and_then(|quoted| quoted.strip_suffix(b"\""));
+        content == Some(text.as_bytes()) && !text.contains('\\')
+    }
+
     /// Returns a boolean; `None` for other values.
     #[must_use]
     pub fn to_bool(&self) -> Option<bool> {
@@ -204,6 +229,12 @@ impl Json {
     #[must_use]
     pub fn is_object(&self) -> bool {
         self.0.first() == Some(&b'{')
+    }
+
+    /// Returns `true` for strings.
+    #[must_use]
+    pub fn is_string(&self) -> bool {
+        self.0.first() == Some(&b'"')
     }
 
     /// Returns `true` for `null`.

@@ -14,14 +14,16 @@ mod text_arguments;
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use tokio::sync::watch;
 
 use crate::call::Call;
 use crate::error::{ErrorCode, ToolError};
 use crate::outcome::Outcome;
-use crate::registry::{RegistryEntry, qualify_contents};
+use crate::registry::{Registry, RegistryEntry, may_have_links, qualify_contents};
 
 pub use crate::long_work::BackgroundSpawner;
 pub use access_policy::AccessPolicy;
@@ -54,29 +56,46 @@ pub struct NextLayer<'a> {
     layers: &'a [Box<dyn Layer>],
     /// Target of the call.
     pub entry: &'a RegistryEntry,
+    /// The registry in which links of results are found.
+    registry: Option<&'a watch::Receiver<Arc<Registry>>>,
 }
 
 impl<'a> NextLayer<'a> {
     pub(crate) fn new(layers: &'a [Box<dyn Layer>], entry: &'a RegistryEntry) -> Self {
-        Self { layers, entry }
+        Self { layers, entry, registry: None }
+    }
+
+    /// Makes the links in the result lead back to the server.
+    pub(crate) const fn following_links(self, registry: &'a watch::Receiver<Arc<Registry>>) -> Self {
+        Self { registry: Some(registry), ..self }
     }
 
     /// Continues with the next layer, or with the backend.
     pub fn run(self, call: Call) -> BoxFuture<'a, CallResult> {
         match self.layers.split_first() {
             Some((layer, layers)) => layer.call(call, NextLayer { layers, ..self }),
-            None => Box::pin(dispatch(call, self.entry)),
+            None => Box::pin(dispatch(call, self.entry, self.registry)),
         }
     }
 }
 
 /// Passes the call to its backend, with the backend's own name.
-async fn dispatch(mut call: Call, entry: &RegistryEntry) -> CallResult {
+async fn dispatch(
+    mut call: Call,
+    entry: &RegistryEntry,
+    registry: Option<&watch::Receiver<Arc<Registry>>>,
+) -> CallResult {
     let (target, qualifier) = entry.addressed(call.target);
     call.target = target;
     let mut answer = contained(entry, async { entry.handler.backend.call(call).await }).await;
-    if let (Ok(outcome), false) = (&mut answer, qualifier.is_empty()) {
-        qualify_contents(outcome, qualifier);
+    if let (Ok(outcome), Some(qualifier)) = (&mut answer, qualifier) {
+        qualify_contents(outcome, &qualifier);
+    }
+    if let (Ok(outcome), Some(registry)) = (&mut answer, registry)
+        && may_have_links(outcome)
+    {
+        let registry = registry.borrow().clone();
+        registry.follow_result_links(&entry.handler.name, outcome);
     }
     // Every server may repeat secrets that it was given.
     answer.map_err(|error| error.hiding(&entry.handler.secrets))

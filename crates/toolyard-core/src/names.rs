@@ -7,7 +7,8 @@
 //! A name that looks like one of another handler (`good_echo` beside a handler `good`) is always `{handler}_{tool}`,
 //! unless an override gives it: see `namespace`.
 //!
-//! A resource keeps its own URI, or gets its handler in front: see `qualifier`.
+//! A resource keeps its own URI, or gets its handler in it: see `qualifier`. A URI that names another handler always gets
+//! its own.
 //!
 //! A name stays with its tool while the gateway runs: names that a model has learnt, and that a policy contains, do not
 //! change because another server came up. Only the manifest changes a name: by a handler's prefix, by an override, or
@@ -30,7 +31,7 @@ use crate::overrides::Override;
 use crate::registry::{EntryKind, HandlerEntry, PublishNotice};
 
 pub use self::legal::{MAX_LENGTH, is_legal, with_site_hash};
-pub(crate) use self::qualifier::qualifier;
+pub(crate) use self::qualifier::{is_ui, qualified, qualifier, unqualified};
 pub(crate) use self::table::NameConflict;
 
 /// The rule for prefixing names with their handler. URIs are qualified after a clash only.
@@ -213,6 +214,11 @@ impl NameRegistry {
         }
     }
 
+    /// Returns the namespaces of the handlers of this assembly.
+    pub(crate) const fn namespaces(&self) -> &Arc<HandlerNamespaces> {
+        &self.namespaces
+    }
+
     /// Returns notices that the last assembly did not have: all of them after the first assembly, then the changes.
     pub(crate) fn new_notices<'a>(&mut self, notices: &'a [PublishNotice]) -> Vec<&'a PublishNotice> {
         let new_notices = notices.iter().filter(|notice| !self.reported_notices.contains(notice)).collect();
@@ -244,8 +250,8 @@ fn wish(
         None => None,
     };
     let prefix = match (kind, handler.prefix) {
-        (EntryKind::Resources | EntryKind::Templates, PrefixPolicy::Always) => PrefixPolicy::OnClash,
         _ if asked.is_none() && imitated(namespaces, handler, kind, own).is_some() => PrefixPolicy::Always,
+        (EntryKind::Resources | EntryKind::Templates, PrefixPolicy::Always) => PrefixPolicy::OnClash,
         (_, prefix) => prefix,
     };
     Some(NamePreference { asked, prefix })
@@ -258,8 +264,12 @@ fn imitated<'a>(
     kind: EntryKind,
     own: &str,
 ) -> Option<&'a Arc<str>> {
-    let has_word = matches!(kind, EntryKind::Tools | EntryKind::Prompts) && !handler.is_builtin;
-    has_word.then(|| namespaces.owner_of(own))?.filter(|owner| **owner != handler.name)
+    let owner = match kind {
+        _ if handler.is_builtin => None,
+        EntryKind::Tools | EntryKind::Prompts => namespaces.owner_of(own),
+        EntryKind::Resources | EntryKind::Templates => namespaces.owner_of_uri(own),
+    };
+    owner.filter(|owner| **owner != handler.name)
 }
 
 #[cfg(test)]

@@ -24,6 +24,8 @@ pub struct StartedTask {
     /// Owner of the task, set by [`Gateway::invoke`](crate::Gateway::invoke): a backend does not know the published
     /// names.
     pub owner: Option<TaskOwner>,
+    /// True for a task in this process, which other gateways cannot reach.
+    pub is_here: bool,
 }
 
 /// The tool and handler of a task.
@@ -38,7 +40,7 @@ pub struct TaskOwner {
 
 impl From<Object> for StartedTask {
     fn from(body: Object) -> Self {
-        Self { body, owner: None }
+        Self { body, owner: None, is_here: false }
     }
 }
 

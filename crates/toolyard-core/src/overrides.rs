@@ -145,7 +145,9 @@ impl DefinitionOverride {
                 }
             }
         };
-        let tool = tool.changed(describe, |schema| self.schema(schema, &mut unknown));
+        let changed = tool.changed(describe, |schema| self.schema(schema, &mut unknown));
+        // The manifest's description stands for the whole text.
+        let tool = if self.description.is_some() { changed.with_manual(None) } else { changed };
         PublishedTool { tool: Arc::new(tool), additions, unknown, price, chunking }
     }
 

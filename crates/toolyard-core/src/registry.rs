@@ -3,6 +3,7 @@
 
 mod assemble;
 mod disclosure;
+mod links;
 mod listing;
 mod own;
 mod publish_notice;
@@ -12,6 +13,7 @@ mod unlisted;
 mod uri;
 mod view;
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -25,7 +27,7 @@ use crate::function;
 use crate::gate::CallGate;
 use crate::json::Json;
 use crate::layers::ResultChecks;
-use crate::names::PrefixPolicy;
+use crate::names::{HandlerNamespaces, PrefixPolicy};
 use crate::nearest::nearest_tools;
 use crate::overrides::{AddedArguments, ChunkingPolicy, Overrides};
 use crate::secrets::SecretRedactor;
@@ -33,6 +35,7 @@ use crate::tool::Tool;
 use crate::uri_template::UriTemplate;
 
 pub use disclosure::{DisclosureMode, DisclosurePolicy};
+pub(crate) use links::may_have_links;
 pub use listing::EncodedListing;
 use own::OwnRegistry;
 pub use publish_notice::{NoticeReason, PublishNotice};
@@ -70,8 +73,13 @@ pub struct HandlerEntry {
     pub disclosure: Option<Arc<DisclosurePolicy>>,
     /// `true` for the gateway's own tools, whose names never imitate another handler.
     pub is_builtin: bool,
+    /// `true` for tools of workers on a message bus. A worker neither announces nor runs them, so that no call returns to
+    /// the bus.
+    pub is_on_bus: bool,
     /// `true` for a server that was added at run time. Models know its tools by the server's own names.
     pub is_added: bool,
+    /// Own names of tools that need the model of the caller's client. They exist for callers whose clients lend it.
+    pub model_tools: &'static [&'static str],
 }
 
 impl HandlerEntry {
@@ -93,7 +101,9 @@ impl HandlerEntry {
             secrets: SecretRedactor::default(),
             disclosure: None,
             is_builtin: false,
+            is_on_bus: false,
             is_added: false,
+            model_tools: &[],
         }
     }
 }
@@ -144,9 +154,15 @@ pub struct Registry {
     /// Templates with their own texts, in order.
     patterns: Vec<(UriTemplate, Arc<RegistryEntry>)>,
     unlisted: UnlistedResources,
+    /// Handlers that URIs name.
+    namespaces: Arc<HandlerNamespaces>,
     /// Scope of this view, if it is one.
     scope: Option<AccessScope>,
+    /// Tools that need the model of the caller's client, by own names, with their handlers.
+    model_tools: Vec<(Arc<str>, &'static [&'static str])>,
     phases: Vec<(Arc<str>, BackendPhase)>,
+    /// Handlers whose lists are not known yet, also those outside of the scope.
+    starting: Vec<Arc<str>>,
     /// Cache hints of the handlers.
     hints: Vec<(Arc<str>, [Option<CacheHint>; 4])>,
     notices: Vec<PublishNotice>,
@@ -199,24 +215,35 @@ impl EntryKind {
 }
 
 impl Registry {
-    /// Returns the caller's view: what its own connections offer instead, without the entries outside of its scope.
+    /// Returns the caller's view: what its own connections offer instead, without the entries outside of its scope, and
+    /// without the tools that need a model which its client does not lend.
     #[must_use]
     pub fn view_for(registry: Arc<Self>, caller: &Caller) -> Arc<Self> {
         let registry = registry.own_registry(caller).unwrap_or(registry);
-        let Some(scope) = caller.grant.as_ref().map(|grant| &grant.scope) else { return registry };
-        if scope.is_everything() {
+        let Some(scope) = registry.scope_of(caller).filter(|scope| !scope.is_everything()) else {
             return registry;
-        }
+        };
         let mut views = registry.views.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(view) = views.get(scope) {
+        if let Some(view) = views.get(&*scope) {
             return view.clone();
         }
         if views.len() >= MOST_VIEWS {
             views.clear();
         }
-        let view = Arc::new(registry.view(scope));
-        views.insert(scope.clone(), view.clone());
+        let view = Arc::new(registry.view(&scope));
+        views.insert(scope.into_owned(), view.clone());
         view
+    }
+
+    /// Returns what exists for a caller; `None` for everything.
+    fn scope_of<'a>(&self, caller: &'a Caller) -> Option<Cow<'a, AccessScope>> {
+        let granted = caller.grant.as_ref().map(|grant| Cow::Borrowed(&grant.scope));
+        if caller.lends_model || self.model_tools.is_empty() {
+            return granted;
+        }
+        let granted = granted.map_or_else(AccessScope::all, Cow::into_owned);
+        let needing = self.model_tools.iter();
+        Some(Cow::Owned(needing.fold(granted, |scope, (handler, tools)| scope.without(handler, tools))))
     }
 
     /// Resolves the target of a call. Functions are looked up elsewhere: see [`FunctionLookup`](crate::FunctionLookup).
@@ -265,23 +292,36 @@ impl Registry {
     /// Returns the tool of a published name, as [`tool`](Self::tool) does, for a caller that reads the error.
     ///
     /// # Errors
-    /// [`ErrorCode::ToolNotFound`], with the names of similar tools in this view.
+    /// [`ErrorCode::ToolNotFound`], with the names of similar tools in this view, or [`ErrorCode::Unavailable`] while a
+    /// handler that may have the tool is starting.
     pub fn tool_or_nearest(&self, name: &str) -> Result<&Arc<RegistryEntry>, ToolError> {
-        let unknown = || ToolError::unknown_tool_but(name, &nearest_tools(self, name));
+        let unknown = || match self.may_be_starting(name) {
+            true => ToolError::tool_of_starting_server(name),
+            false => ToolError::unknown_tool_but(name, &nearest_tools(self, name)),
+        };
         self.tools.by_name.get(name).ok_or_else(unknown)
     }
 
+    /// Returns `true` if a handler whose lists are not known yet may have a tool of this name for the caller.
+    fn may_be_starting(&self, name: &str) -> bool {
+        let may_have =
+            |handler: &Arc<str>| self.scope.as_ref().is_none_or(|scope| scope.allows_name(handler, name));
+        self.starting.iter().any(may_have)
+    }
+
     /// Returns the entry of a URI: the listed resource, otherwise the first matching template, otherwise the only
-    /// handler that may have it unlisted.
+    /// handler that may have it unlisted. A URI that names a handler is one of that handler.
     #[must_use]
     pub fn resource(&self, uri: &str) -> Option<&Arc<RegistryEntry>> {
+        let owner = self.namespaces.owner_of_uri(uri);
+        let is_owner = |entry: &RegistryEntry| owner.is_none_or(|owner| *owner == entry.handler.name);
         let fits = |(pattern, entry): &&(UriTemplate, Arc<RegistryEntry>)| {
-            entry.own_uri(uri).is_some_and(|own| pattern.matches(own).is_some())
+            is_owner(entry) && entry.own_uri(uri).is_some_and(|own| pattern.matches(&own).is_some())
         };
         let templated = || self.patterns.iter().find(fits).map(|(_, entry)| entry);
         let entry = self.resources.by_name.get(uri).or_else(templated).or_else(|| self.unlisted.find(uri))?;
         let is_in_scope = |scope: &AccessScope| scope.contains_uri(&entry.handler.name, uri);
-        self.scope.as_ref().is_none_or(is_in_scope).then_some(entry)
+        (is_owner(entry) && self.scope.as_ref().is_none_or(is_in_scope)).then_some(entry)
     }
 
     /// Returns the listed entries of one kind, in the order of the manifest and of their servers.

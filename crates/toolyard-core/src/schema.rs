@@ -12,6 +12,7 @@
 //! So the steps bound time and memory, whatever the schema and the value are, and the limit is the same on every
 //! machine.
 
+mod costly;
 mod faults;
 mod keywords;
 mod meter;
@@ -120,11 +121,12 @@ impl ValidationBudget {
 }
 
 impl CompiledSchema {
-    /// Compiles a schema.
+    /// Compiles a schema. A pattern that costs too much leaves its own values unchecked.
     ///
     /// # Errors
     /// If it exceeds a limit, or is not a schema.
     pub fn compile(schema: &Value) -> Result<Self, InvalidSchema> {
+        let schema = &*costly::without_costly_patterns(schema);
         let weights = SchemaSurvey::weights(schema)?;
         let patterns = PatternOptions::fancy_regex().backtrack_limit(BACKTRACKS).size_limit(PATTERN_BYTES);
         let options = jsonschema::options_for::<MeteredValue>().with_pattern_options(patterns);
@@ -136,7 +138,7 @@ impl CompiledSchema {
     /// Returns the limit that a schema exceeds, without compiling it.
     #[must_use]
     pub fn cost(schema: &Value) -> Option<TooCostly> {
-        SchemaSurvey::weights(schema).err()
+        SchemaSurvey::weights(&costly::without_costly_patterns(schema)).err()
     }
 
     /// Validates a value.

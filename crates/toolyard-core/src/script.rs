@@ -29,6 +29,8 @@ pub struct PythonScript {
     pub timeout: Duration,
     /// Packages to install first, as requirements such as `numpy` or `requests>=2`.
     pub packages: Vec<String>,
+    /// `traceparent` of its call (W3C Trace Context).
+    pub trace_parent: Option<String>,
 }
 
 /// The outcome of a script.

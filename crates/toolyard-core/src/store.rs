@@ -5,7 +5,9 @@
 //! survive the end of the process, however it ends. Each method fails with a [`StoreError`] that states its kind; calls
 //! without need of the store continue meanwhile.
 
+use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
@@ -111,12 +113,16 @@ pub trait LeaseStore: Send + Sync {
 
     /// Releases the right, if `holder` has it.
     fn release<'a>(&'a self, name: &'a str, holder: &'a str) -> StoreFuture<'a, ()>;
+
+    /// Releases the right and forgets its number, if `holder` has it. Only for names that are never used again, which
+    /// would otherwise stay in the store.
+    fn forget<'a>(&'a self, name: &'a str, holder: &'a str) -> StoreFuture<'a, ()>;
 }
 
 /// Records of events: they are appended, read, and removed after their time, but never changed.
 pub trait LogStore: Send + Sync {
-    /// Appends records in order, all or none.
-    fn append(&self, space: KeySpace, records: Vec<LogRecord>) -> StoreFuture<'_, ()>;
+    /// Appends records in order, all or none. They are shared, so that a caller can keep them for another attempt.
+    fn append(&self, space: KeySpace, records: Arc<[LogRecord]>) -> StoreFuture<'_, ()>;
 
     /// Returns matching records, newest first.
     fn read(&self, space: KeySpace, query: RecordQuery) -> StoreFuture<'_, Vec<StoredRecord>>;
@@ -129,13 +135,16 @@ pub trait LogStore: Send + Sync {
     fn trim_to_size(&self, space: KeySpace, bytes: u64) -> StoreFuture<'_, u64>;
 }
 
+/// Name and value of a tag, such as `("tool", "search")`.
+pub type RecordTag = (&'static str, Cow<'static, str>);
+
 /// A record of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogRecord {
     /// Time, with millisecond precision.
     pub time: SystemTime,
-    /// Tags to find it by, such as `("tool", "search")`.
-    pub tags: Vec<(&'static str, String)>,
+    /// Tags to find it by.
+    pub tags: Vec<RecordTag>,
     /// The record as JSON.
     pub body: String,
 }

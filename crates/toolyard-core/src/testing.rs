@@ -65,7 +65,9 @@ pub(crate) fn handler(name: &str, backend: Arc<dyn Backend>) -> HandlerEntry {
 /// Returns a ready catalog with tools of these names.
 #[must_use]
 pub(crate) fn tools(names: &[impl AsRef<str>]) -> Catalog {
-    let tool = |name: &str| Arc::new(Tool::named(name, Object::new()));
+    let any = Object::new().with("type", Json::string("object")).to_json();
+    let schema = Object::new().with("inputSchema", any);
+    let tool = |name: &str| Arc::new(Tool::named(name, schema.clone()));
     let tools = names.iter().map(|name| tool(name.as_ref())).collect();
     Catalog { phase: BackendPhase::Ready, tools, ..Catalog::default() }
 }

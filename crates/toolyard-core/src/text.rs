@@ -2,6 +2,28 @@
 
 use std::borrow::Cow;
 
+/// Bounds of the texts that service descriptions define for tools: each takes part in every conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TextBounds {
+    /// Maximum length of a tool's description, in characters.
+    pub tool_chars: usize,
+    /// Maximum length of an argument's description, in characters.
+    pub argument_chars: usize,
+    /// Maximum size of an example as JSON, in bytes.
+    pub example_bytes: usize,
+}
+
+impl TextBounds {
+    /// The bounds of a gateway without configuration.
+    pub const DEFAULT: Self = Self { tool_chars: 1024, argument_chars: 512, example_bytes: 400 };
+}
+
+impl Default for TextBounds {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
 /// Truncates a text: at the end of a sentence in its latter half if there is one, or else of a word.
 #[must_use]
 pub fn truncate_at_sentence(text: &str, max_chars: usize) -> Cow<'_, str> {

@@ -35,7 +35,7 @@ fn push_digits(number: u64, digits: u32, text: &mut String) {
         scale *= 10;
     }
     while scale > 0 {
-        text.extend(char::from_digit((number / scale % 10) as u32, 10));
+        text.push(char::from(b'0' + (number / scale % 10) as u8));
         scale /= 10;
     }
 }

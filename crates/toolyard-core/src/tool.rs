@@ -5,10 +5,12 @@ use std::sync::{Arc, OnceLock};
 use serde_json::Value;
 
 use crate::argument_names::{self, RenamedTool};
+use crate::definition;
 use crate::error::{ErrorCode, ToolError};
 use crate::item::{InvalidItem, keyed};
 use crate::json::{self, Json, Object};
 use crate::output_schema::{self, OutputForm};
+use crate::registry::EntryKind;
 use crate::schema::{CompiledSchema, InvalidSchema, SchemaMismatch, TooCostly, ValidationBudget};
 
 /// A tool as its server defines it, or as it is published instead.
@@ -20,6 +22,8 @@ pub struct Tool {
     pub definition: Object,
     /// Schema for validation, if it differs from the published one.
     accepted: Option<Json>,
+    /// Whole texts, if the definition has only their beginning.
+    manual: Option<Arc<str>>,
     check: OnceLock<SchemaCheck>,
     output_check: OnceLock<SchemaCheck>,
     /// Form of structured results, computed before it is first asked for.
@@ -30,6 +34,16 @@ pub struct Tool {
     illegal: OnceLock<usize>,
     /// The tool with legal argument names, computed before it is first published with them.
     renamed: OnceLock<Option<RenamedTool>>,
+    /// The tool as MCP permits it, or the reason why there is none, computed before it is first published.
+    repaired: OnceLock<Result<Option<RepairedTool>, Arc<str>>>,
+}
+
+/// A tool whose definition was not valid.
+#[derive(Debug)]
+pub(crate) struct RepairedTool {
+    pub(crate) tool: Arc<Tool>,
+    /// Repairs, for operators.
+    pub(crate) report: Arc<str>,
 }
 
 /// A schema, compiled at the first call: a list of thousands of tools is ready sooner, and most of them are never
@@ -49,7 +63,7 @@ const LARGE_BYTES: usize = 64 * 1024;
 /// The name is part of the definition.
 impl PartialEq for Tool {
     fn eq(&self, other: &Self) -> bool {
-        self.definition == other.definition && self.accepted == other.accepted
+        self.definition == other.definition && self.accepted == other.accepted && self.manual == other.manual
     }
 }
 
@@ -70,12 +84,14 @@ impl Tool {
             name,
             definition,
             accepted,
+            manual: None,
             check: OnceLock::new(),
             output_check: OnceLock::new(),
             output_form: OnceLock::new(),
             cost: OnceLock::new(),
             illegal: OnceLock::new(),
             renamed: OnceLock::new(),
+            repaired: OnceLock::new(),
         }
     }
 
@@ -96,6 +112,19 @@ impl Tool {
         self
     }
 
+    /// Adds the whole texts of a tool whose definition has only their beginning.
+    #[must_use]
+    pub fn with_manual(mut self, text: Option<&str>) -> Self {
+        self.manual = text.map(Arc::from);
+        self
+    }
+
+    /// Returns the whole description with those of the arguments, if the definition has only the beginning of one.
+    #[must_use]
+    pub fn manual(&self) -> Option<&str> {
+        self.manual.as_deref()
+    }
+
     /// Returns the tool with another definition. The schema for validation changes as the published one does.
     pub(crate) fn changed(
         &self,
@@ -108,7 +137,22 @@ impl Tool {
         }
         describe(&mut definition);
         let accepted = self.accepted.as_ref().map(schema);
-        Self::new(self.name.clone(), definition, accepted)
+        Self { manual: self.manual.clone(), ..Self::new(self.name.clone(), definition, accepted) }
+    }
+
+    /// Returns the tool with a definition that MCP permits; `None` if its own one is valid.
+    ///
+    /// # Errors
+    /// The reason why the tool cannot be published.
+    pub(crate) fn repaired(&self) -> Result<Option<&RepairedTool>, &Arc<str>> {
+        let repair = || {
+            let repaired = definition::repair(EntryKind::Tools, &self.definition)?;
+            Ok(repaired.map(|repaired| {
+                let tool = Self::new(self.name.clone(), repaired.definition, self.accepted.clone());
+                RepairedTool { tool: Arc::new(tool), report: repaired.report }
+            }))
+        };
+        self.repaired.get_or_init(repair).as_ref().map(Option::as_ref)
     }
 
     /// Returns the tool with names of arguments that the interfaces of models accept; `None` if it has no others that
@@ -174,7 +218,7 @@ impl Tool {
         max_depth: usize,
         budget: &ValidationBudget,
     ) -> Result<(), SchemaMismatch> {
-        if let Some(Err(error)) = arguments.map(|arguments| arguments.to_object_within(max_depth)) {
+        if let Some(Err(error)) = arguments.map(|arguments| arguments.check_object_within(max_depth)) {
             return Err(SchemaMismatch::Faults(match error.problem {
                 json::TOO_DEEP => json::too_deep(max_depth),
                 problem => problem.to_owned(),

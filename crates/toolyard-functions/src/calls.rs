@@ -3,6 +3,7 @@
 //! - [`LogEntry`]: the record of a call; [`CallOutcome`]: its outcome; [`LogQuery`], [`LogPage`]: reading the log;
 //! - `CallLog`: queues entries up to a limit and writes them.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -298,7 +299,7 @@ fn beginning(text: &str, most: usize) -> String {
 
 /// Queue and writer of log entries.
 pub(crate) struct CallLog {
-    queue: Mutex<Vec<LogRecord>>,
+    queue: Mutex<VecDeque<LogRecord>>,
     capacity: usize,
     lost: AtomicU64,
     queued: Notify,
@@ -334,16 +335,16 @@ impl CallLog {
 
     fn push(&self, time: SystemTime, entry: LogEntry) {
         let tags = vec![
-            ("function", entry.function.clone()),
-            ("version", entry.version.clone()),
-            ("outcome", entry.outcome.as_str().to_owned()),
-            ("request", entry.request_id.clone()),
+            ("function", entry.function.clone().into()),
+            ("version", entry.version.clone().into()),
+            ("outcome", entry.outcome.as_str().into()),
+            ("request", entry.request_id.clone().into()),
         ];
         // Serialization of an entry cannot fail.
         let body = serde_json::to_string(&entry).unwrap_or_default();
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         if queue.len() < self.capacity {
-            queue.push(LogRecord { time, tags, body });
+            queue.push_back(LogRecord { time, tags, body });
         } else {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
@@ -358,7 +359,7 @@ impl CallLog {
         bounds: LogBounds,
         mut stop: oneshot::Receiver<()>,
     ) {
-        let mut pending = Vec::new();
+        let mut pending: Arc<[LogRecord]> = Arc::default();
         let mut wait = BACKOFF.0;
         let (mut trimmed_at, mut measured_at) = (None, None);
         let mut is_stopping = false;
@@ -397,21 +398,30 @@ impl CallLog {
 
     /// Writes the pending and queued entries; returns true if the store accepted them. Rejected entries stay
     /// pending.
-    async fn append(&self, store: &dyn Store, pending: &mut Vec<LogRecord>) -> bool {
-        if pending.is_empty() {
-            *pending = std::mem::take(&mut *self.queue.lock().unwrap_or_else(PoisonError::into_inner));
-        }
-        while !pending.is_empty() {
-            let batch: Vec<_> = pending.iter().take(BATCH_SIZE).cloned().collect();
-            let count = batch.len();
-            if let Err(error) = store.append(CALLS, batch).await {
+    async fn append(&self, store: &dyn Store, pending: &mut Arc<[LogRecord]>) -> bool {
+        let mut queued = self.queue.lock().unwrap_or_else(PoisonError::into_inner).len();
+        loop {
+            if pending.is_empty() {
+                *pending = self.take_batch(queued);
+                queued -= pending.len();
+            }
+            if pending.is_empty() {
+                return true;
+            }
+            if let Err(error) = store.append(CALLS, pending.clone()).await {
                 let error = &error as &dyn std::error::Error;
                 tracing::error!(error, waiting = pending.len(), "cannot write the log of function calls");
                 return false;
             }
-            pending.drain(..count);
+            *pending = Arc::default();
         }
-        true
+    }
+
+    /// Takes the oldest entries from the queue, at most `limit` and one batch.
+    fn take_batch(&self, limit: usize) -> Arc<[LogRecord]> {
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = queue.len().min(limit).min(BATCH_SIZE);
+        queue.drain(..count).collect()
     }
 }
 

@@ -61,6 +61,9 @@ pub struct FunctionCode {
     pub environment: Vec<(String, String)>,
     /// True if the code may access the network; JavaScript and Lua do so with `fetch`.
     pub network: bool,
+    /// True if the handler may call [tools](crate::runtime::ToolHost) of the host, which are its third argument. Only
+    /// JavaScript, which may be asynchronous then, and Lua.
+    pub tools: bool,
     /// Limits of a call.
     pub limits: CodeLimits,
 }

@@ -35,6 +35,14 @@ pub enum FunctionError {
         /// Latest published version.
         latest: Option<FunctionVersion>,
     },
+    /// The version has no such file.
+    #[error("the function {id:?} has no file {path:?} in this version")]
+    UnknownFile {
+        /// Id of the function.
+        id: String,
+        /// Path of the file.
+        path: String,
+    },
     /// The kind or language of an existing function would change.
     #[error("the function {id:?} is {is}, which cannot change: use another id, or delete the function first")]
     KindMismatch {
@@ -102,7 +110,7 @@ impl FunctionError {
     pub const fn status(&self) -> u16 {
         match self {
             Self::InvalidId(_) | Self::InvalidVersion(_) | Self::InvalidProject(_) | Self::NoTests => 400,
-            Self::UnknownFunction(_) | Self::UnknownVersion { .. } => 404,
+            Self::UnknownFunction(_) | Self::UnknownVersion { .. } | Self::UnknownFile { .. } => 404,
             Self::KindMismatch { .. }
             | Self::Conflict(_)
             | Self::TestsFailed { .. }

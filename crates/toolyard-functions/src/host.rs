@@ -32,7 +32,7 @@ use crate::run::CodeRunner;
 use crate::version::VersionSelector;
 pub(crate) use loading::load_project;
 pub use publishing::{DeletionTarget, PublicationResult};
-pub use summary::{FunctionDetails, FunctionSummary, TestReport, VersionDetails, VersionSummary};
+pub use summary::{FunctionDetails, FunctionSummary, SourceFile, TestReport, VersionDetails, VersionSummary};
 
 /// Options of a [`FunctionHost`].
 #[derive(Clone)]

@@ -14,13 +14,15 @@
 //! - `guest`: workers in our own binary; `python_worker.py`: workers in Python;
 //! - `python_reset.py`: removal of traces of previous calls in Python workers;
 //! - `python_attributes.py`: attributes of the process and of Python that are restored after a call;
-//! - [`HttpFetcher`]: network access of handlers.
+//! - [`HttpFetcher`]: network access of handlers;
+//! - [`ToolHost`]: tools that handlers call.
 
 mod fetch;
 mod guest;
 mod launch;
 mod pool;
 mod raw_output;
+mod tools;
 mod wire;
 mod worker;
 
@@ -36,6 +38,7 @@ use toolyard_sandbox::{EntryFunction, Sandbox};
 pub use self::fetch::{FetchRequest, FetchResponse, HttpFetcher};
 use self::launch::WorkerLauncher;
 use self::pool::WorkerPools;
+pub use self::tools::{ProgressReport, ToolHost};
 use self::worker::CallError;
 use crate::code::{CallContext, FunctionCode};
 use crate::run::{CodeRunner, RunError, RunOutput};
@@ -131,17 +134,41 @@ impl FunctionRuntime {
         event: &Json,
         context: &CallContext,
     ) -> Result<RunOutput, RunError> {
+        self.run_with(code, event, context, None).await
+    }
+
+    /// Calls the handler of code that may call tools. Its worker is used once.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub async fn run_with_tools(
+        &self,
+        code: &Arc<FunctionCode>,
+        event: &Json,
+        context: &CallContext,
+        tools: &dyn ToolHost,
+    ) -> Result<RunOutput, RunError> {
+        self.run_with(code, event, context, Some(tools)).await
+    }
+
+    async fn run_with(
+        &self,
+        code: &Arc<FunctionCode>,
+        event: &Json,
+        context: &CallContext,
+        tools: Option<&dyn ToolHost>,
+    ) -> Result<RunOutput, RunError> {
         let left = context.deadline.duration_since(SystemTime::now()).unwrap_or_default();
         let deadline = Instant::now() + left.min(code.limits.time_limit);
         let visit = self.workers.acquire_call(code, deadline).await?;
         let call = async {
             let mut placed = visit.worker(deadline).await?;
             let left = || deadline.saturating_duration_since(Instant::now());
-            let mut result = placed.worker.call(event, context, left()).await;
+            let mut result = placed.worker.call(event, context, tools, left()).await;
             if matches!(result, Err(CallError::NotStarted)) {
                 drop(placed);
                 placed = visit.new_worker(deadline).await?;
-                result = placed.worker.call(event, context, left()).await;
+                result = placed.worker.call(event, context, tools, left()).await;
             }
             visit.release(placed);
             result.map_err(|error| match error {

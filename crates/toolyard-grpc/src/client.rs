@@ -8,6 +8,7 @@ mod channel;
 mod codec;
 mod delivery;
 mod details;
+mod file_head;
 mod health_check;
 mod keeper;
 mod method_call;
@@ -24,8 +25,8 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use toolyard_backends::health::{CheckTimes, ServiceHealth};
 use toolyard_core::{
-    Backend, BackendPhase, Call, CallTarget, Catalog, ErrorCode, FailureCause, LongWork, Outcome, Tool,
-    ToolError,
+    Backend, BackendPhase, Call, CallTarget, Catalog, ErrorCode, FailureCause, FailureLog, LongWork, Outcome,
+    Tool, ToolError,
 };
 use toolyard_net::budget::ByteBudget;
 
@@ -72,7 +73,7 @@ pub struct DiscoveryOptions {
     pub source: ToolSource,
     /// The services and methods that become tools.
     pub filter: MethodFilter,
-    /// True if `filter` selects services.
+    /// True if `filter` selects services, which may be those of the infrastructure then.
     pub selects_services: bool,
     /// Maximum number of tools.
     pub max_tools: usize,
@@ -128,19 +129,15 @@ impl GrpcBackend {
         if let Some(discovery) = discovery {
             let task = ToolsKeeper {
                 name,
-                source: discovery.source,
-                filter: discovery.filter,
-                selects_services: discovery.selects_services,
-                max_tools: discovery.max_tools,
-                interval: discovery.refresh,
-                read_time: discovery.read_time,
-                description_bytes: discovery.description_bytes,
+                options: Arc::new(discovery),
                 closed: delivery.channel.client().closed_connections(),
                 delivery: delivery.clone(),
                 health: health.clone(),
                 tools: sender,
                 refresh: refresh.clone(),
                 last: None,
+                rejected: None,
+                failures: FailureLog::default(),
             };
             keeper.spawn(task.run());
         }
@@ -148,25 +145,9 @@ impl GrpcBackend {
         Self { health, tools, refresh, caller, _keeper: keeper }
     }
 
-    /// Returns the tools, once they were read. Tools of the last run are called before that.
-    async fn loaded_tools(&self) -> Arc<LoadedTools> {
-        let mut catalog = self.health.subscribe();
-        // The sender lives as long as this backend.
-        let _open = catalog.wait_for(|catalog| catalog.phase != BackendPhase::Connecting).await.map(drop);
-        self.tools.borrow().clone()
-    }
-
     async fn run(&self, call: Call) -> Result<Outcome, ToolError> {
-        let mut tools = self.tools.borrow().clone();
-        if tools.is_empty() {
-            tools = self.loaded_tools().await;
-            if let BackendPhase::Unavailable { reason } = &self.health.subscribe().borrow().phase
-                && tools.is_empty()
-            {
-                let error = ToolError::new(ErrorCode::Unavailable, "The tools of the server are not loaded");
-                return Err(error.unsent().caused_by(reason.to_string()));
-            }
-        }
+        let message = "The tools of the server are not loaded";
+        let tools = self.health.loaded(&self.tools, LoadedTools::is_empty, message).await?;
         let tool = match &call.target {
             CallTarget::Tool(name) => tools.get(name),
             _ => None,

@@ -24,7 +24,7 @@ mod tests;
 mod time;
 mod tools;
 mod types;
-mod wire;
+pub(crate) mod wire;
 
 use std::sync::Arc;
 
@@ -35,9 +35,11 @@ use prost_types::FileDescriptorProto;
 use toolyard_core::Tool;
 
 pub use self::decode::DecodeError;
+pub(crate) use self::decode::{JsonText, MAX_JSON_BYTES, TextLimit};
 pub use self::encode::ArgumentError;
 pub use self::filter::MethodFilter;
 use self::raw::RawReader;
+pub(crate) use self::tools::REFLECTION;
 use self::types::TypePool;
 
 /// Maximum size of all descriptors, in bytes.
@@ -193,5 +195,13 @@ impl MethodTool {
     /// If the bytes are not a message of this type, or have no representation in JSON.
     pub fn decode(&self, message: impl AsRef<[u8]>) -> Result<String, DecodeError> {
         decode::decode(&self.types, self.output, message.as_ref())
+    }
+
+    /// Decodes a message as [`Self::decode`] does, and appends the JSON to a text within its limits.
+    ///
+    /// # Errors
+    /// As [`Self::decode`], or if the text exceeds a limit. Then it ends with a part of the message.
+    pub(crate) fn decode_into(&self, message: &[u8], text: &mut JsonText) -> Result<(), DecodeError> {
+        decode::decode_into(&self.types, self.output, message, text)
     }
 }

@@ -26,14 +26,14 @@ use http::request::Parts;
 use http::{Request, StatusCode, header};
 use http_body_util::Full;
 use tokio::sync::watch;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout, timeout_at};
 use tonic::Status;
 use tonic::server::{Grpc, UnaryService};
 use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
 use tonic_prost::ProstCodec;
 use toolyard_core::registry::EntryKind;
-use toolyard_core::{Call, Caller, ErrorCode, Gateway, Json, Object, Outcome, ToolError};
+use toolyard_core::{Call, Caller, ErrorCode, Gateway, Json, Object, ToolError};
 use toolyard_net::body::{BodyReadError, read_request};
 use toolyard_net::budget::ByteBudget;
 use tower_service::Service;
@@ -149,7 +149,7 @@ impl ToolService {
         }
         let (parts, body) = request.into_parts();
         let caller = (self.0.caller)(&parts)?;
-        let deadline = deadline::of(&parts.headers, Instant::now())?;
+        let deadline = deadline::parse_grpc_timeout(&parts.headers, Instant::now())?;
         if *self.0.stopping.borrow() {
             return Err(status_of(&ToolError::new(ErrorCode::Unavailable, "the gateway is stopping")));
         }
@@ -165,7 +165,7 @@ impl ToolService {
             }
             LIST_TOOLS_PATH => {
                 let mut grpc = Grpc::new(ProstCodec::default()).max_decoding_message_size(limit);
-                grpc.unary(ListTools { service: self, caller }, request).await
+                grpc.unary(ListTools { service: self, caller, deadline }, request).await
             }
             path => return Err(Status::unimplemented(format!("no such method: {path:.200}"))),
         };
@@ -179,15 +179,26 @@ impl ToolService {
         let limit = message_bytes.saturating_add(MESSAGE_HEAD_BYTES);
         let read = timeout(*message_time, read_request(&parts.headers, body, limit, shared)).await;
         let too_slow = || Status::cancelled("reading the message timed out");
-        read.map_err(|_| too_slow())?.map_err(|error| match error {
-            BodyReadError::TooLarge(_) => {
-                Status::resource_exhausted(format!("the message is larger than {message_bytes} bytes"))
-            }
+        let too_large =
+            || Status::resource_exhausted(format!("the message is larger than {message_bytes} bytes"));
+        let message = read.map_err(|_| too_slow())?.map_err(|error| match error {
+            BodyReadError::TooLarge(_) => too_large(),
             BodyReadError::UsedUp(..) => Status::unavailable(error.to_string()),
             BodyReadError::Stalled => too_slow(),
             BodyReadError::Broken(_) => Status::cancelled("the message ended early"),
-        })
+        })?;
+        // tonic reports a length that exceeds the limit as OUT_OF_RANGE.
+        match declared_length(&message).is_some_and(|length| length > *message_bytes) {
+            true => Err(too_large()),
+            false => Ok(message),
+        }
     }
+}
+
+/// Returns the length in the prefix of a message: a flag and four bytes (gRPC over HTTP2, "Length-Prefixed-Message").
+fn declared_length(message: &[u8]) -> Option<usize> {
+    let length = message.get(1..MESSAGE_HEAD_BYTES)?.try_into().ok()?;
+    usize::try_from(u32::from_be_bytes(length)).ok()
 }
 
 fn is_grpc(request: &Request<Body>) -> bool {
@@ -216,12 +227,8 @@ impl UnaryService<ToolRequest> for Execute {
         let call = call_of(request.into_inner(), self.parts.clone(), self.caller.clone(), self.deadline);
         let service = self.service.clone();
         Box::pin(async move {
-            match service.0.gateway.invoke(call?).await {
-                Ok(Outcome::Done(output)) => Ok(tonic::Response::new(result::response_of(&output))),
-                Ok(Outcome::NeedsInput(_) | Outcome::Task(_)) => {
-                    let reason = "the tool requests input from its caller, which only MCP supports";
-                    Err(status_of(&ToolError::new(ErrorCode::MissingCapability, reason)))
-                }
+            match service.0.gateway.invoke_to_end(call?).await {
+                Ok(output) => Ok(tonic::Response::new(result::response_of(&output))),
                 Err(error) => {
                     let code = error.code().row().wire;
                     tracing::debug!(code, error = format_args!("{:#}", error.outline()), "a call failed");
@@ -277,6 +284,7 @@ fn meta_of(metadata: HashMap<String, String>) -> Object {
 struct ListTools {
     service: ToolService,
     caller: Caller,
+    deadline: Option<Instant>,
 }
 
 impl UnaryService<ListToolsRequest> for ListTools {
@@ -284,9 +292,14 @@ impl UnaryService<ListToolsRequest> for ListTools {
     type Future = BoxFuture<'static, Result<tonic::Response<ListToolsResponse>, Status>>;
 
     fn call(&mut self, _request: tonic::Request<ListToolsRequest>) -> Self::Future {
-        let (service, caller) = (self.service.clone(), self.caller.clone());
+        let (service, caller, deadline) = (self.service.clone(), self.caller.clone(), self.deadline);
         Box::pin(async move {
-            let registry = service.0.gateway.settled_for(&caller).await;
+            let settled = service.0.gateway.settled_for(&caller);
+            let late = |_| Status::deadline_exceeded("handlers have not answered yet");
+            let registry = match deadline {
+                Some(deadline) => timeout_at(deadline, settled).await.map_err(late)?,
+                None => settled.await,
+            };
             let tools = registry.definitions(EntryKind::Tools);
             let tools = tools.map(|(entry, definition)| tool_info(&entry.name, definition)).collect();
             Ok(tonic::Response::new(ListToolsResponse { tools }))

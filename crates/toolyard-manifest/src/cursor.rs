@@ -4,12 +4,14 @@
 //! the caller continues with the next value.
 
 use std::{
+    collections::HashSet,
     path::{Path, PathBuf},
     str::FromStr,
     time::Duration,
 };
 
 use crate::{
+    document::REDACTED,
     expand::{ReferenceScope, expand},
     fields::ObjectFields,
     formats::{self, FormatError, ListenAddress},
@@ -46,6 +48,11 @@ impl<'a> ValueCursor<'a> {
 
     pub(crate) fn member(&self, member: &'a ObjectMember) -> Self {
         Self { node: &member.value, path: self.path.field(&member.name), ..*self }
+    }
+
+    /// The path to the value.
+    pub(crate) const fn path(&self) -> &FieldPath {
+        &self.path
     }
 
     /// The tree node of the value.
@@ -91,6 +98,26 @@ impl<'a> ValueCursor<'a> {
     /// Records that this value refers to a mounted secret.
     pub(crate) fn require_secrets_dir(&self) {
         self.report.add_secret_reference(self.location());
+    }
+
+    /// Records that this value needs a message bus.
+    pub(crate) fn require_bus(&self) {
+        self.report.add_bus_user(self.location());
+    }
+
+    /// Records that this value needs a language model.
+    pub(crate) fn require_llm(&self) {
+        self.report.add_llm_user(self.location());
+    }
+
+    /// Marks this value, and everything in it, as secret for display.
+    pub(crate) fn mark_secret(&self) {
+        self.report.add_secret_path(self.path.clone());
+    }
+
+    /// Returns the paths of values that may be secret since the last call.
+    pub(crate) fn take_secret_paths(&self) -> HashSet<FieldPath> {
+        self.report.take_secret_paths()
     }
 
     /// Returns the values of all references since the last call.
@@ -163,6 +190,15 @@ impl<'a> ValueCursor<'a> {
         name: fn(&str) -> Result<(), FormatError>,
         read: impl Fn(ValueCursor<'a>) -> Option<T>,
     ) -> Option<Vec<(String, T)>> {
+        self.named_entries(name, |_, cursor| read(cursor))
+    }
+
+    /// Like [`Self::entries`], for values whose format depends on their names.
+    pub(crate) fn named_entries<T>(
+        self,
+        name: fn(&str) -> Result<(), FormatError>,
+        read: impl Fn(&str, ValueCursor<'a>) -> Option<T>,
+    ) -> Option<Vec<(String, T)>> {
         let NodeContent::Object(members) = &self.node.content else {
             self.report_wrong_type("an object", None);
             return None;
@@ -172,7 +208,7 @@ impl<'a> ValueCursor<'a> {
                 let place = self.field_location(&member.name, Some(member.position));
                 self.report(invalid.problem(place, &quoted(&member.name)));
             }
-            Some((member.name.clone(), read(self.member(member))?))
+            Some((member.name.clone(), read(&member.name, self.member(member))?))
         };
         Some(members.iter().filter_map(entry).collect())
     }
@@ -301,6 +337,7 @@ impl<'a> ValueCursor<'a> {
 
     /// A string that may be secret.
     pub(crate) fn secret(self) -> Option<SecretString> {
+        self.mark_secret();
         self.text().map(SecretString::new)
     }
 
@@ -312,18 +349,27 @@ impl<'a> ValueCursor<'a> {
 
     /// Like [`Self::parse`], for values that may be secret even in the document: problems do not quote them.
     pub(crate) fn parse_secret<T>(self, parse: fn(&str) -> Result<T, FormatError>) -> Option<T> {
+        self.mark_secret();
         self.parse_as("this", parse)
     }
 
     fn parse_as<T>(self, label: &str, parse: fn(&str) -> Result<T, FormatError>) -> Option<T> {
         let text = self.clone().text()?;
+        if self.report.has_redacted && text.contains(REDACTED) {
+            // A value that is unknown here is left out, as is one with a reference.
+            return None;
+        }
         parse(&text).map_err(|invalid| self.report(invalid.problem(self.location(), label))).ok()
     }
 
     /// A string with its references expanded.
     pub(crate) fn text(self) -> Option<String> {
         let text = self.literal_text()?;
-        let outside = ReferenceScope { environment: self.report.environment, folder: self.folder() };
+        let outside = ReferenceScope {
+            environment: self.report.environment,
+            folder: self.folder(),
+            has_files: self.report.has_files,
+        };
         let errors = match expand(text, outside) {
             // No string of a manifest can contain NUL: not an argument of a process, not a header, not a path.
             Ok(expanded) if expanded.text.contains('\0') => {
@@ -339,6 +385,29 @@ impl<'a> ValueCursor<'a> {
             self.report(self.problem(reference.to_string()).hint(reference.hint()));
         }
         None
+    }
+
+    /// The value of an environment variable, unless it is unset or empty. It counts as the value of a reference.
+    pub(crate) fn variable(&self, name: &str) -> Option<String> {
+        let value = (self.report.environment)(name).filter(|value| !value.is_empty())?;
+        self.report.add_reference_values(vec![value.clone()]);
+        Some(value)
+    }
+
+    /// Parses a secret value that this field refers to. Problems do not quote it.
+    pub(crate) fn check_secret<T>(
+        &self,
+        value: &str,
+        parse: fn(&str) -> Result<T, FormatError>,
+    ) -> Option<T> {
+        let invalid =
+            |invalid: FormatError| self.report(invalid.problem(self.location(), "the value of this"));
+        parse(value).map_err(invalid).ok()
+    }
+
+    /// False if the document is for a gateway elsewhere, which has none of the files here.
+    pub(crate) const fn has_files(&self) -> bool {
+        self.report.has_files
     }
 
     /// Resolves a relative path against the folder of the manifest.

@@ -21,6 +21,8 @@ pub(crate) struct ReferenceScope<'a> {
     pub(crate) environment: &'a EnvironmentLookup<'a>,
     /// The folder of relative paths.
     pub(crate) folder: &'a Path,
+    /// False if the document is for a gateway elsewhere, which has none of the files here.
+    pub(crate) has_files: bool,
 }
 
 /// The reason why a reference cannot be expanded. It quotes the document, never the value of a reference.
@@ -32,6 +34,8 @@ pub(crate) enum ReferenceError {
     InvalidName(String),
     #[error("the file {} cannot be read: {error}", quoted(.path))]
     Unreadable { path: String, error: io::Error },
+    #[error("the file {} does not exist where the gateway runs", quoted(.0))]
+    Elsewhere(String),
     #[error("a `${{` has no `}}`")]
     Unclosed,
 }
@@ -41,12 +45,17 @@ impl ReferenceError {
     pub(crate) const fn hint(&self) -> &'static str {
         match self {
             Self::Unreadable { .. } => "relative paths start at the folder of the manifest",
+            Self::Elsewhere(_) => NO_FILES,
             Self::Unset(_) | Self::InvalidName(_) | Self::Unclosed => {
                 "`${NAME}` stands for an environment variable, and `$${` for the characters `${`"
             }
         }
     }
 }
+
+/// The remedy for a file in a document for a gateway elsewhere.
+pub(crate) const NO_FILES: &str =
+    "write the content into the document, or refer to a secret, by `secretRef` or an environment variable";
 
 /// A text with expanded references.
 #[derive(Debug, PartialEq, Eq)]
@@ -100,6 +109,9 @@ fn resolve<'a>(
     outside: ReferenceScope<'_>,
 ) -> Result<ReferenceValue<'a>, ReferenceError> {
     if let Some(path) = reference.strip_prefix("file:") {
+        if !outside.has_files {
+            return Err(ReferenceError::Elsewhere(path.to_owned()));
+        }
         return read_file(&outside.folder.join(path))
             .map(ReferenceValue::External)
             .map_err(|error| ReferenceError::Unreadable { path: path.to_owned(), error });
@@ -148,7 +160,11 @@ mod tests {
             "EMPTY" => Some(String::new()),
             _ => None,
         };
-        let outside = ReferenceScope { environment: &environment, folder: Path::new("fixtures/secrets") };
+        let outside = ReferenceScope {
+            environment: &environment,
+            folder: Path::new("fixtures/secrets"),
+            has_files: true,
+        };
         let actual = expand(text, outside)
             .map(|expanded| expanded.text)
             .map_err(|bad| bad.iter().map(ToString::to_string).collect::<Vec<_>>());
@@ -193,7 +209,11 @@ mod tests {
     #[test]
     fn reference_values_exclude_defaults() {
         let environment = |name: &str| (name == "TOKEN").then(|| "hunter2".to_owned());
-        let outside = ReferenceScope { environment: &environment, folder: Path::new("fixtures/secrets") };
+        let outside = ReferenceScope {
+            environment: &environment,
+            folder: Path::new("fixtures/secrets"),
+            has_files: true,
+        };
         let expanded = expand("a ${TOKEN} ${HOST:-b} ${TOKEN:-c} ${file:token}", outside).unwrap();
         assert_eq!(expanded.text, "a hunter2 b hunter2 hunter2");
         assert_eq!(expanded.reference_values, ["hunter2", "hunter2", "hunter2"]);

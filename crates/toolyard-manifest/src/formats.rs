@@ -1,5 +1,6 @@
 //! Formats of strings: names, durations, sizes, addresses.
 
+mod broker;
 mod builtins;
 mod cpu;
 mod duration;
@@ -18,24 +19,37 @@ use std::path::PathBuf;
 
 use toolyard_core::access::CallPrice;
 
+pub use self::{
+    broker::{BrokerKind, BrokerUrl},
+    listen::ListenAddress,
+    name::HandlerName,
+    template::UrlTemplate,
+    web::EndpointUrl,
+};
 pub(crate) use self::{
-    builtins::{display_name, guide_name, model, pattern, summary},
+    broker::{bus_name, bus_topic, message_type},
+    builtins::{display_name, guide_name, model, pattern, summary, time_zone, webhook_secret},
     cpu::{CPU, cpu},
     duration::{DURATION, duration, duration_text},
     function::{function_id, function_pattern, function_version, platform_url},
-    grpc::{is_metadata_name, service_glob},
+    grpc::{binary_metadata, is_binary_metadata, is_metadata_name, service_glob},
     header::{
         header_name, header_value, is_header_name, is_mcp_header_name, secret_header_value, token,
         user_and_password,
     },
     listen::{LISTEN, network},
-    name::{namespace, non_empty_name, port_name, published_name, registry_name, service_name, tool_name},
+    name::{
+        label_key, label_value, namespace, non_empty_name, port_name, published_name, registry_name,
+        service_name, tool_name,
+    },
     openapi::{client_id, description_url, path_glob, scheme_secret, scope},
     size::{SIZE, size, size_text},
     telemetry::{log_filter, metric_prefix},
-    web::{cluster_key, host, host_and_port, host_pattern, http_origin, origin, postgres_url},
+    web::{
+        api_base_url, cluster_key, host, host_and_port, host_pattern, http_origin, origin, postgres_url,
+        trace_url,
+    },
 };
-pub use self::{listen::ListenAddress, name::HandlerName, template::UrlTemplate, web::EndpointUrl};
 use crate::problem::{ManifestProblem, SourceLocation};
 
 /// A string has the wrong format. The error does not quote the string, which may be secret.

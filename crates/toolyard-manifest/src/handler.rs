@@ -3,7 +3,7 @@
 //! The file of a part has its type and its reader. Some fields of the contract are not supported yet; they are rejected
 //! by name, because ignoring them would be worse than not starting.
 
-mod auth;
+pub(crate) mod auth;
 mod endpoint;
 pub(crate) mod headers;
 pub(crate) mod kinds;

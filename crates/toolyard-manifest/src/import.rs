@@ -15,11 +15,13 @@ mod secrets;
 mod server;
 mod toml;
 mod unresolved;
+mod web;
 
 use std::{fmt, path::Path};
 
 use serde_json::{Value, json};
 
+use self::server::ServerHandlers;
 pub use self::{
     clients::{ClientFile, ClientServer, ClientServers, SecretPlacement, import_servers},
     secrets::ExtractedSecret,
@@ -29,7 +31,8 @@ use crate::{
     builder,
     cursor::ValueCursor,
     manifest,
-    problem::{ManifestProblem, ManifestProblems, SourceLocation, SourcePosition},
+    problem::{FieldPath, ManifestProblem, ManifestProblems, SourceLocation, SourcePosition, quoted},
+    process,
     report::ProblemReport,
     source::{self, ManifestSource},
     tree::{NodeContent, ObjectMember, TreeNode},
@@ -62,8 +65,12 @@ pub struct ImportNote {
 pub(crate) struct ImportedDocument {
     /// The document, made from the servers of the file.
     pub(crate) document: TreeNode,
+    /// Number of its handlers.
+    handlers: usize,
     /// Lengths above which results are large, by model.
     pub(crate) models: Vec<(String, usize)>,
+    /// Settings of the tools for the web, as `builtins.web`.
+    pub(crate) web: Option<TreeNode>,
     pub(crate) notes: Vec<ImportNote>,
 }
 
@@ -74,28 +81,70 @@ pub fn import(path: &Path) -> Result<ImportedManifest, ManifestProblems> {
     Ok(report.finish(import)?.expect("where there is no import, a problem says why"))
 }
 
+/// [`import()`] of a text, which reads neither a variable nor another file.
+pub fn import_text(source: &ManifestSource) -> Result<ImportedManifest, ManifestProblems> {
+    let report = ProblemReport::lenient(&|_| None);
+    let import = source::is_within_size_limit(&source.name, source.text.len(), &report)
+        .then(|| import_checked(source, &report))
+        .flatten();
+    Ok(report.finish(import)?.expect("where there is no import, a problem says why"))
+}
+
 pub(crate) fn import_checked(
     source: &ManifestSource,
     report: &ProblemReport<'_>,
 ) -> Option<ImportedManifest> {
-    let imported = import_document(source, &mut NameAllocator::default(), report)?;
+    let imported = import_document(source, &mut NameAllocator::default(), EmptyFile::Refused, report)?;
     let document = ValueCursor::document(&source.name, &imported.document, report);
     manifest::check(document.clone());
     let document = value::object(document, StringMode::Literal)?;
-    let settings = models::settings_document(&imported.models);
+    let web = match &imported.web {
+        Some(web) => {
+            let cursor = ValueCursor::document(&source.name, web, report);
+            process::web_settings(cursor.clone());
+            Some(value::object(cursor, StringMode::Literal)?)
+        }
+        None => None,
+    };
+    let settings = models::settings_document(&imported.models, web);
     Some(ImportedManifest { document: document.into(), settings, notes: imported.notes })
+}
+
+/// The treatment of a file without a server to serve.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EmptyFile {
+    /// A problem: there is nothing to convert.
+    Refused,
+    /// A note: a gateway follows the file, whose last server was removed or whose first one is still to come.
+    Noted,
 }
 
 /// Converts a client's file. `names` holds the names that several files share.
 pub(crate) fn import_document(
     source: &ManifestSource,
     names: &mut NameAllocator,
+    empty: EmptyFile,
     report: &ProblemReport<'_>,
 ) -> Option<ImportedDocument> {
     let root = parse(source, report)?;
     let root = ValueCursor::document(&source.name, &root, report);
-    import_servers_of(&source.name, &root, &servers(&root)?, names, report)
+    let servers = if models::has_section(&root) { find_servers(&root) } else { Some(servers(&root)?) };
+    let imported = import_servers_of(&source.name, &root, servers.as_ref(), names, empty, report)?;
+    let is_empty = imported.handlers == 0 && imported.models.is_empty() && imported.web.is_none();
+    match empty {
+        EmptyFile::Refused if is_empty => {
+            report.add(root.problem(NO_SERVER).expected(EXPECTED));
+            None
+        }
+        EmptyFile::Noted if is_empty => {
+            let note = ImportNote { is_warning: true, ..ImportNote::at(&root, NO_SERVER) };
+            Some(ImportedDocument { notes: [vec![note], imported.notes].concat(), ..imported })
+        }
+        _ => Some(imported),
+    }
 }
+
+const NO_SERVER: &str = "this file has no enabled server with a supported transport";
 
 /// Parses a client's file: TOML by its name, or else JSON.
 fn parse(source: &ManifestSource, report: &ProblemReport<'_>) -> Option<TreeNode> {
@@ -116,29 +165,37 @@ fn parse(source: &ManifestSource, report: &ProblemReport<'_>) -> Option<TreeNode
     None
 }
 
-/// Converts the servers of a file.
+/// Converts the servers of a file, if it has a list of servers. Returns `None` if nothing is left of it but problems. An
+/// invalid server costs a note, unless it is all that an [`EmptyFile::Refused`] has.
 fn import_servers_of(
     source: &str,
     root: &ValueCursor<'_>,
-    servers: &ValueCursor<'_>,
+    servers: Option<&ValueCursor<'_>>,
     names: &mut NameAllocator,
+    empty: EmptyFile,
     report: &ProblemReport<'_>,
 ) -> Option<ImportedDocument> {
     let before = report.count();
     let mut notes: Vec<ImportNote> = Vec::new();
-    let handlers = server::handlers(servers, names, &mut notes);
+    let ServerHandlers { handlers, invalid } = servers
+        .map(|servers| server::handlers(source, servers, names, &mut notes, report))
+        .unwrap_or_default();
+    for (name, problems) in invalid {
+        match handlers.is_empty() && empty == EmptyFile::Refused {
+            true => problems.into_iter().for_each(|problem| report.add(problem)),
+            false => notes.extend(problems.iter().map(|problem| ImportNote::of_server(&name, problem))),
+        }
+    }
     let models = models::models(root, &mut notes);
+    let web = web::web(root, &mut notes);
     notes.sort_by(|a, b| a.location.reading_order(&b.location));
     notes.dedup();
-    if handlers.is_empty() {
-        if report.count() == before {
-            report.add(
-                root.problem("this file has no enabled server with a supported transport").expected(EXPECTED),
-            );
-        }
+    if handlers.is_empty() && report.count() > before {
         return None;
     }
-    Some(ImportedDocument { document: document(names.registry_name(source), handlers), models, notes })
+    let count = handlers.len();
+    let document = document(names.registry_name(source), handlers);
+    Some(ImportedDocument { document, handlers: count, models, web, notes })
 }
 
 const EXPECTED: &str = "`mcpServers`, or `servers` (VS Code), with at least one server";
@@ -231,6 +288,24 @@ impl ImportedManifest {
 impl ImportNote {
     fn at(value: &ValueCursor<'_>, message: impl Into<String>) -> Self {
         Self { location: value.location(), message: message.into(), is_warning: false }
+    }
+
+    /// Makes a note of a problem that costs its server only.
+    fn of_server(name: &str, problem: &ManifestProblem) -> Self {
+        let ManifestProblem { location, message, expected, .. } = problem;
+        let mut location = location.clone();
+        let field = location.path.behind(server::CONFIG_PATH).map(|field| format!("`{field}`: "));
+        if field.is_some() {
+            // The file has another path to it.
+            location.path = FieldPath::default();
+        }
+        let expected = expected.iter().map(|expected| format!("; expected {expected}")).collect::<String>();
+        let (name, field) = (quoted(name), field.unwrap_or_default());
+        Self {
+            location,
+            message: format!("{name} is not imported: {field}{message}{expected}"),
+            is_warning: true,
+        }
     }
 
     /// Makes a note of a problem that costs its file only.

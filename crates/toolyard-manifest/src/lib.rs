@@ -11,10 +11,12 @@
 //! JSON. `registry`, `handler`, `process` and `listener` read the documents, and `report` collects problems. `section`
 //! declares the sections of the process document, with `field_type` and `object_schema`; `schema` has the schemas.
 //! `import` converts the configuration files of MCP clients, `yaml` writes documents, `editor` adds handlers to existing
-//! files, and `edit_check` compares a manifest with its predecessor.
+//! files, `document` has documents for display, and `edit_check` compares a manifest with its predecessor.
 
 mod builder;
 mod cursor;
+mod digest;
+mod document;
 mod edit_check;
 mod editor;
 mod expand;
@@ -22,7 +24,6 @@ mod field_type;
 mod fields;
 mod fingerprint;
 mod formats;
-mod full_build;
 mod handler;
 mod import;
 mod limits;
@@ -47,9 +48,11 @@ mod value;
 mod yaml;
 
 pub use self::{
+    digest::digest,
+    document::{ManifestDifference, ManifestDocument},
     editor::{AddHandlerError, ManifestEditor},
     fingerprint::ManifestFingerprint,
-    formats::{EndpointUrl, FormatError, HandlerName, ListenAddress, UrlTemplate},
+    formats::{BrokerKind, BrokerUrl, EndpointUrl, FormatError, HandlerName, ListenAddress, UrlTemplate},
     handler::{
         ArgumentOverride, AuthScheme, CredentialSource, DefinitionPin, HandlerConfig, HttpRetry,
         OutboundSettings, PrefixMode, ProbeSettings, ProxyChoice, RequestAuth, RetryPolicy, SecretString,
@@ -57,21 +60,30 @@ pub use self::{
     },
     import::{
         ClientFile, ClientServer, ClientServers, ExtractedSecret, ImportNote, ImportedManifest,
-        SecretPlacement, import, import_servers,
+        SecretPlacement, import, import_servers, import_text,
     },
     limits::{ProcessLimits, ProcessTimeouts},
-    listener::{GrpcService, ListenerTls},
-    manifest::{Manifest, load, load_and_import, load_with, parse, parse_with},
+    listener::{ConsoleService, GrpcService, ListenerTls},
+    manifest::{
+        Manifest, load, load_and_import, load_with, parse, parse_copy, parse_elsewhere, parse_servers,
+        parse_with,
+    },
     problem::{FieldPath, ManifestProblem, ManifestProblems, SourceLocation, SourcePosition},
     process::{
-        AllowedServers, ArgumentRecording, AuditTrail, BuiltinSettings, ClusterSettings, EmbeddingSettings,
-        FunctionHosting, IsolationPolicy, LlmSettings, ManagementSettings, MemorySettings, PodSettings,
-        ProcessSettings, ProgramEnvironment, QuerySettings, ReadSettings, ResultSettings, SandboxPolicy,
-        ScriptRunner, ScriptSettings, SearchSettings, ServiceRanker, SharedMemory, SkillSettings,
-        StoreSettings, ToolDisclosure, UidSettings, VariableGrant,
+        A2aSettings, A2aSkill, Acknowledgement, AgentCardSource, AgentSettings, AllowedServers,
+        ArgumentRecording, AuditTrail, BuiltinSettings, BusBridgeSettings, BusScriptSettings, BusSettings,
+        BusWorkerSettings, CardKeys, ChromiumSettings, ClusterSettings, CodeSettings, EmbeddingSettings,
+        FunctionHosting, IsolationPolicy, LlmSettings, ManagementSettings, MemorySettings, MissedRuns,
+        OpenRouterSettings, PageRendering, PodSettings, ProcessSettings, ProgramEnvironment, PushSettings,
+        QuerySettings, ReadSettings, ResultSettings, SandboxPolicy, ScheduleAction, ScheduleSettings,
+        ScheduleWebhook, ScheduledCall, ScheduledMessage, ScriptRunner, ScriptSettings, SearchService,
+        SearchSettings, SecretVariable, ServiceRanker, SharedMemory, SkillSettings, StoreSettings,
+        StoredResultSettings, SubagentLimits, ToolDisclosure, UidSettings, VariableGrant, WebSettings,
+        WispSettings,
     },
     registry::ToolGuide,
     report::EnvironmentLookup,
-    source::{ManifestSource, files},
+    source::{ManifestSource, files, refuse_named_pipe},
     telemetry::{LogFormat, LogSettings, OtlpProtocol, OtlpSettings, TelemetrySettings},
+    yaml::to_yaml,
 };

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use toolyard_core::text::TextBounds;
+
 use crate::{
     field_type::{BoundedCountField, CountField, DurationField, SizeField, TimeoutField},
     section::section,
@@ -121,6 +123,18 @@ section! {
         ///
         /// Clients refuse what is nested more deeply: some stop at 200 levels, most at 1000.
         pub json_depth: usize = "jsonDepth", BoundedCountField { min: MIN_DEPTH, max: MAX_DEPTH }, default 512;
+        /// Maximum length of a tool's description from an OpenAPI document, in characters. `search_tools` for the
+        /// tool's name and `GET /api/v1/tools/NAME` have the whole.
+        ///
+        /// Some are pages of a manual, and each takes part in every conversation.
+        pub tool_description: usize = "toolDescription", CountField, default TextBounds::DEFAULT.tool_chars;
+        /// Maximum length of an argument's description from an OpenAPI document, and of a body's, in characters.
+        pub argument_description: usize = "argumentDescription", CountField,
+            default TextBounds::DEFAULT.argument_chars;
+        /// Maximum size of an example from an OpenAPI document; larger ones are left out.
+        ///
+        /// Some are whole documents.
+        pub example_bytes: usize = "exampleBytes", SizeField(1), default TextBounds::DEFAULT.example_bytes;
         /// Maximum number of running programs of handlers.
         ///
         /// More than a manifest names, and less than would make the machine swap. The child processes of the programs

@@ -5,10 +5,12 @@ use std::{collections::BTreeMap, path::PathBuf};
 use crate::{
     builder,
     cursor::{KeywordChoice, ValueCursor},
+    digest::digest_of,
+    document::ManifestDocument,
     handler::HandlerConfig,
-    import::{self, ImportNote, NameAllocator},
+    import::{self, EmptyFile, ImportNote, NameAllocator},
     problem::ManifestProblems,
-    process::{self, BuiltinSettings, ProcessSettings},
+    process::{self, BuiltinSettings, ProcessSettings, WebSettings},
     registry::{self, ToolGuide},
     report::{EnvironmentLookup, ProblemReport},
     source::{self, ManifestSource},
@@ -25,6 +27,10 @@ pub struct Manifest {
     pub guides: Vec<ToolGuide>,
     /// Number of handlers per source with a `ToolRegistry` document, by the name of the source.
     pub registry_sizes: BTreeMap<String, usize>,
+    /// All documents for display, without secrets.
+    pub documents: Vec<ManifestDocument>,
+    /// [`digest`](crate::digest()) of the texts. Variables and files that they refer to have no part in it.
+    pub digest: String,
 }
 
 /// Reads files, and the `*.yaml`, `*.yml` and `*.json` files of folders, in the given order and then by name. The path
@@ -54,20 +60,47 @@ pub fn load_and_import(
     imports: &[PathBuf],
 ) -> Result<(Manifest, Vec<ImportNote>), ManifestProblems> {
     let report = ProblemReport::new(&process_environment);
-    let mut manifest = read_documents(&source::read_all(paths, &report), &report);
+    let sources = source::read_all(paths, &report);
+    let mut manifest = read_documents(&sources, &report);
     let mut names = NameAllocator::default();
     let mut notes = Vec::new();
-    for path in imports {
-        let Some(source) = source::read_file(path, &report) else { continue };
-        let Some(mut imported) = import::import_document(&source, &mut names, &report) else { continue };
+    let imports: Vec<_> = imports.iter().filter_map(|path| source::read_file(path, &report)).collect();
+    manifest.digest = digest_of(sources.iter().chain(&imports));
+    for source in &imports {
+        let imported = import::import_document(source, &mut names, EmptyFile::Noted, &report);
+        let Some(mut imported) = imported else { continue };
         import::leave_out_unresolved(&source.name, &mut imported.document, &mut imported.notes);
         let cursor = ValueCursor::document(&source.name, &imported.document, &report);
         add_document(&source.name, cursor, &mut manifest);
         add_models(imported.models, &mut manifest.process.builtins);
+        if let Some(web) = &imported.web {
+            let web = process::web_settings(ValueCursor::document(&source.name, web, &report));
+            add_web(web, &mut manifest.process.builtins);
+        }
         notes.extend(imported.notes);
     }
     add_builtins(&mut manifest);
     report.finish((manifest, notes))
+}
+
+/// Reads the servers of a client's file that is already in memory, as [`load_and_import`] does. Other settings of the file
+/// are ignored.
+pub fn parse_servers(
+    source: &ManifestSource,
+) -> Result<(Vec<HandlerConfig>, Vec<ImportNote>), ManifestProblems> {
+    let report = ProblemReport::new(&process_environment);
+    let mut manifest = Manifest::default();
+    let mut notes = Vec::new();
+    if source::is_within_size_limit(&source.name, source.text.len(), &report)
+        && let Some(mut imported) =
+            import::import_document(source, &mut NameAllocator::default(), EmptyFile::Noted, &report)
+    {
+        import::leave_out_unresolved(&source.name, &mut imported.document, &mut imported.notes);
+        let cursor = ValueCursor::document(&source.name, &imported.document, &report);
+        add_document(&source.name, cursor, &mut manifest);
+        notes = imported.notes;
+    }
+    report.finish((manifest.handlers, notes))
 }
 
 /// Adds the thresholds of models that have none yet. Without built-in tools, only those that large results need are
@@ -76,19 +109,31 @@ fn add_models(models: Vec<(String, usize)>, builtins: &mut Option<BuiltinSetting
     if models.is_empty() {
         return;
     }
-    let builtins = builtins.get_or_insert_with(|| BuiltinSettings {
+    let Some(results) = &mut builtins.get_or_insert_with(groups_of_agents).results else { return };
+    for (model, threshold) in models {
+        if results.models.iter().all(|(known, _)| *known != model) {
+            results.models.push((model, threshold));
+        }
+    }
+}
+
+/// Adds the tools for the web, unless the manifest has the section `builtins.web`.
+fn add_web(web: Option<WebSettings>, builtins: &mut Option<BuiltinSettings>) {
+    let builtins = builtins.get_or_insert_with(groups_of_agents);
+    if !builtins.has_web_section && builtins.web.is_none() {
+        builtins.web = web;
+    }
+}
+
+/// Returns the groups of built-in tools that the settings of an agent need, without other ones.
+fn groups_of_agents() -> BuiltinSettings {
+    BuiltinSettings {
         scripts: None,
         guides: false,
         skills: None,
         search: None,
         mcp: None,
         ..BuiltinSettings::default()
-    });
-    let Some(results) = &mut builtins.results else { return };
-    for (model, threshold) in models {
-        if results.models.iter().all(|(known, _)| *known != model) {
-            results.models.push((model, threshold));
-        }
     }
 }
 
@@ -109,6 +154,22 @@ pub fn parse_with(
     report.finish(manifest)
 }
 
+/// Parses texts for a gateway elsewhere, such as in a pod: its environment is unknown, so references to variables are only
+/// checked for their form, and what has one is left out of the result. No file is read, and references to files are
+/// problems.
+pub fn parse_elsewhere(sources: &[ManifestSource]) -> Result<Manifest, ManifestProblems> {
+    let report = ProblemReport::elsewhere();
+    let manifest = read(sources, &report);
+    report.finish(manifest)
+}
+
+/// [`parse_elsewhere`] for a copy of documents for display, in which `[REDACTED]` stands for any value.
+pub fn parse_copy(sources: &[ManifestSource]) -> Result<Manifest, ManifestProblems> {
+    let report = ProblemReport::of_copy();
+    let manifest = read(sources, &report);
+    report.finish(manifest)
+}
+
 /// Looks up a variable of the process. A value that is not UTF-8 counts as unset.
 pub(crate) fn process_environment(name: &str) -> Option<String> {
     std::env::var(name).ok()
@@ -121,7 +182,7 @@ fn read(sources: &[ManifestSource], report: &ProblemReport<'_>) -> Manifest {
 }
 
 fn read_documents(sources: &[ManifestSource], report: &ProblemReport<'_>) -> Manifest {
-    let mut manifest = Manifest::default();
+    let mut manifest = Manifest { digest: digest_of(sources), ..Manifest::default() };
     let bounded =
         |source: &&ManifestSource| source::is_within_size_limit(&source.name, source.text.len(), report);
     for source in sources.iter().filter(bounded) {
@@ -131,6 +192,12 @@ fn read_documents(sources: &[ManifestSource], report: &ProblemReport<'_>) -> Man
     }
     if manifest.process.secrets_dir.is_none() {
         report.report_missing_secrets_dir();
+    }
+    if manifest.process.bus.url.is_none() {
+        report.report_missing_bus();
+    }
+    if manifest.process.llm.is_none() {
+        report.report_missing_llm();
     }
     manifest
 }
@@ -207,4 +274,6 @@ fn add_document(source: &str, cursor: ValueCursor<'_>, manifest: &mut Manifest) 
         }
         None => fields.finish_unread(),
     }
+    let secret_paths = cursor.take_secret_paths();
+    manifest.documents.push(ManifestDocument::new(source, &cursor, &secret_paths));
 }

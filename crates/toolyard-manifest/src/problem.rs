@@ -2,6 +2,8 @@
 
 use std::{cmp::Ordering, fmt};
 
+use serde_json::{Value, json};
+
 /// A position in a file. Both parts start at one; a column counts characters, not bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SourcePosition {
@@ -23,7 +25,7 @@ pub struct SourceLocation {
 }
 
 /// The path from the root of a document to one of its values.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FieldPath(String);
 
 /// A problem of a document.
@@ -97,6 +99,21 @@ impl FieldPath {
         })
     }
 
+    /// Returns true for this path.
+    pub(crate) fn is(&self, path: &str) -> bool {
+        self.0 == path
+    }
+
+    /// Returns true for a path with these last members.
+    pub(crate) fn ends_with(&self, members: &str) -> bool {
+        self.0.strip_suffix(members).is_some_and(|before| before.is_empty() || before.ends_with('.'))
+    }
+
+    /// Returns what is behind these first members.
+    pub(crate) fn behind(&self, members: &str) -> Option<&str> {
+        self.0.strip_prefix(members)?.strip_prefix('.')
+    }
+
     /// Returns the path of an item of the list at this path, counted from zero.
     pub(crate) fn item(&self, index: usize) -> Self {
         Self(format!("{}[{index}]", self.0))
@@ -112,6 +129,28 @@ impl fmt::Display for FieldPath {
 // === impl Problem ===
 
 impl ManifestProblem {
+    /// Returns the problem as JSON, without the members that are unknown.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let Self { location, message, expected, hint } = self;
+        let path = location.path.to_string();
+        let mut problem = json!({"file": location.source});
+        let parts = [
+            ("line", location.position.map(|position| json!(position.line))),
+            ("column", location.position.map(|position| json!(position.column))),
+            ("path", (!path.is_empty()).then(|| json!(path))),
+            ("message", Some(json!(message))),
+            ("expected", expected.as_ref().map(|expected| json!(expected))),
+            ("hint", hint.as_ref().map(|hint| json!(hint))),
+        ];
+        for (name, value) in parts {
+            if let Some(value) = value {
+                problem[name] = value;
+            }
+        }
+        problem
+    }
+
     pub(crate) fn new(place: SourceLocation, message: impl Into<String>) -> Self {
         Self { location: place, message: message.into(), expected: None, hint: None }
     }

@@ -3,8 +3,10 @@
 //! Every section is declared by `section!`. Crates above this one use the structs as their settings, so that a setting
 //! and its default stand in one place.
 
+mod a2a;
 mod audit;
 mod builtins;
+mod bus;
 mod cluster;
 mod functions;
 mod llm;
@@ -25,18 +27,27 @@ use crate::{
     fields::ObjectFields,
     formats::{self, ListenAddress},
     limits::{ProcessLimits, ProcessTimeouts},
-    listener::{self, GrpcService, ListenerTls},
+    listener::{self, ConsoleService, GrpcService, ListenerTls},
     metadata::metadata,
     object_schema::SchemaDefinitions,
     section::{nested, section},
     telemetry::{LogSettings, TelemetrySettings},
 };
 
+pub use self::a2a::{A2aSettings, A2aSkill, PushSettings};
 pub use self::audit::{ArgumentRecording, AuditTrail};
+pub(crate) use self::builtins::web_settings;
 pub use self::builtins::{
-    AllowedServers, BuiltinSettings, EmbeddingSettings, ManagementSettings, MemorySettings, PodSettings,
-    QuerySettings, ReadSettings, ResultSettings, ScriptRunner, ScriptSettings, SearchSettings, ServiceRanker,
-    SharedMemory, SkillSettings, ToolDisclosure,
+    AgentCardSource, AgentSettings, AllowedServers, BuiltinSettings, CardKeys, ChromiumSettings,
+    CodeSettings, EmbeddingSettings, ManagementSettings, MemorySettings, MissedRuns, OpenRouterSettings,
+    PageRendering, PodSettings, QuerySettings, ReadSettings, ResultSettings, ScheduleAction,
+    ScheduleSettings, ScheduleWebhook, ScheduledCall, ScheduledMessage, ScriptRunner, ScriptSettings,
+    SearchService, SearchSettings, SecretVariable, ServiceRanker, SharedMemory, SkillSettings,
+    SubagentLimits, ToolDisclosure, WebSettings, WispSettings,
+};
+pub use self::bus::{
+    Acknowledgement, BusBridgeSettings, BusScriptSettings, BusSettings, BusWorkerSettings,
+    StoredResultSettings,
 };
 pub use self::cluster::ClusterSettings;
 pub use self::functions::{FunctionHosting, VariableGrant};
@@ -57,6 +68,8 @@ section! {
             described vec![ListenAddress::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)))];
         /// The tools as a gRPC service. Default: none.
         pub grpc: GrpcService = "grpc", nested::<GrpcService>(), described GrpcService::default();
+        /// The console, a web page for people. Default: served at `/` of every address of `listen`.
+        pub console: ConsoleService = "console", nested::<ConsoleService>(), described ConsoleService::default();
         /// Encryption of TCP connections. Default: plain text. Renewed files are reloaded.
         pub tls: Option<ListenerTls> = "tls", nested::<ListenerTls>(), optional;
         /// Load balancers that send the client address with the PROXY protocol (version 1 or 2). `X-Forwarded-For` is
@@ -66,6 +79,9 @@ section! {
         ///
         /// Open access is a decision.
         pub allow_unauthenticated: bool = "allowUnauthenticated", FlagField, default false;
+        /// Let requests without a key administer the gateway: keys, hosted functions, the audit trail. Without it they
+        /// have the tools, the status and the metrics.
+        pub unauthenticated_admin: bool = "unauthenticatedAdmin", FlagField, default true;
         /// Accepted values of the `Host` header, in addition to the listening address.
         pub allowed_hosts: Vec<String> = "allowedHosts",
             ListField(TextField::new(formats::host).pattern(r"^[A-Za-z0-9._:\[\]-]+$")),
@@ -81,14 +97,18 @@ section! {
         ///
         /// Without it, handlers cannot use `secretRef`.
         pub secrets_dir: Option<PathBuf> = "secretsDir", TextField::new(formats::folder), optional;
-        /// Location of persistent data. Default: `toolyard.db` in `$TOOLYARD_STATE_DIR`, `$STATE_DIRECTORY`,
-        /// `$XDG_STATE_HOME/toolyard` or `~/.local/state/toolyard`, whichever is set first.
+        /// Location of persistent data. Default: `toolyard.db` in `$TOOLYARD_STATE_DIR` or `$STATE_DIRECTORY`; else a
+        /// file for this manifest in `$XDG_STATE_HOME/toolyard/stores` or `~/.local/state/toolyard/stores`.
         pub store: Option<StoreSettings> = "store",
             CustomField { read: store::store, schema: store::schema },
             optional;
         /// Group of gateways behind a load balancer that sends each request to any of them. All have the same manifest.
         /// Default: a single gateway.
         pub cluster: Option<ClusterSettings> = "cluster", nested::<ClusterSettings>(), optional;
+        /// Message broker that carries calls to other machines. Default: none.
+        pub bus: BusSettings = "bus", nested::<BusSettings>(), described BusSettings::default();
+        /// The gateway as an agent for others, by the A2A protocol. Default: it is none.
+        pub a2a: Option<A2aSettings> = "a2a", nested::<A2aSettings>(), optional;
         /// Audit trail of calls.
         pub audit: AuditTrail = "audit", nested::<AuditTrail>(), described AuditTrail::default();
         /// Sandbox of functions and scripts, which are untrusted programs.
@@ -99,8 +119,9 @@ section! {
         /// Hosting of functions.
         pub functions: FunctionHosting = "functions", nested::<FunctionHosting>(),
             described FunctionHosting::default();
-        /// Built-in tools of the gateway. If the section is present, even empty, all groups are enabled except those
-        /// that are switched off; without it there are no built-in tools.
+        /// Built-in tools of the gateway. If the section is present, even empty, all groups are enabled except
+        /// `openRouter`, `web`, `schedules`, `agents`, `subagents`, `wisps` and `code`, and those that are switched off; without it
+        /// there are no built-in tools.
         pub builtins: Option<BuiltinSettings> = "builtins",
             CustomField {
                 read: builtins::builtins,
@@ -126,7 +147,7 @@ section! {
 impl ProcessSettings {
     /// All addresses to listen on, of every protocol.
     pub fn addresses(&self) -> impl Iterator<Item = &ListenAddress> {
-        self.listen.iter().chain(&self.grpc.listen)
+        self.listen.iter().chain(&self.console.listen).chain(&self.grpc.listen)
     }
 }
 

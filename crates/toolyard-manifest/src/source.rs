@@ -3,6 +3,7 @@
 use std::{
     fs::{self, File},
     io::{self, Read},
+    os::unix::fs::FileTypeExt,
     path::{Path, PathBuf},
 };
 
@@ -110,11 +111,25 @@ pub(crate) fn read_file(path: &Path, report: &ProblemReport<'_>) -> Option<Manif
 
 /// Reads at most one byte more than the limit. A pipe has no length, so the reader is limited instead of the file.
 fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
+    refuse_named_pipe(path)?;
     let mut bytes = Vec::new();
     let reader: Box<dyn Read> =
         if path == Path::new(STDIN) { Box::new(io::stdin()) } else { Box::new(File::open(path)?) };
     reader.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+/// Refuses a named pipe, which would block until another process writes to it. The pipes of a shell (`<(command)`) are
+/// readable.
+///
+/// # Errors
+/// If the file is a named pipe. Other files, and missing ones, are left to their reader.
+pub fn refuse_named_pipe(path: &Path) -> io::Result<()> {
+    let is_pipe = || fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo());
+    match !path.starts_with("/dev/fd") && !path.starts_with("/proc/self/fd") && is_pipe() {
+        true => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a named pipe; name a file")),
+        false => Ok(()),
+    }
 }
 
 fn position_after(text: &str) -> SourcePosition {

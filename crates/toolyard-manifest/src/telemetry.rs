@@ -9,7 +9,6 @@ use crate::{
     cursor::{KeywordChoice, ValueCursor},
     field_type::{CustomField, FieldType, FractionField, KeywordField, TextField, TimeoutField},
     formats::{self, EndpointUrl},
-    full_build,
     handler::SecretString,
     object_schema::SchemaDefinitions,
     registry,
@@ -130,7 +129,6 @@ fn headers_schema(_: &mut SchemaDefinitions) -> Value {
 }
 
 fn otlp(cursor: ValueCursor<'_>) -> Option<OtlpSettings> {
-    full_build::require(&cursor, "export of telemetry with OTLP");
     nested::<OtlpSettings>().read(cursor)
 }
 

@@ -16,8 +16,18 @@ pub(crate) enum StringMode {
     Expanded,
 }
 
+impl StringMode {
+    /// Marks a value with references as secret for display: it is sent to servers, as a pinned argument is.
+    fn mark_configured(self, cursor: &ValueCursor<'_>) {
+        if matches!(self, Self::Expanded) {
+            cursor.mark_secret();
+        }
+    }
+}
+
 /// Reads an object.
 pub(crate) fn object<'a>(cursor: ValueCursor<'a>, strings: StringMode) -> Option<Map<String, Value>> {
+    strings.mark_configured(&cursor);
     let NodeContent::Object(members) = cursor.content() else {
         cursor.report_wrong_type("an object", None);
         return None;
@@ -30,6 +40,7 @@ pub(crate) fn object<'a>(cursor: ValueCursor<'a>, strings: StringMode) -> Option
 
 /// Reads any value.
 pub(crate) fn any(cursor: ValueCursor<'_>, strings: StringMode) -> Option<Value> {
+    strings.mark_configured(&cursor);
     Some(match cursor.content() {
         NodeContent::Null => Value::Null,
         NodeContent::Bool(flag) => Value::Bool(*flag),

@@ -8,8 +8,9 @@ use crate::{scalar, tree::NodeContent};
 /// Maximum width of a list on one line.
 const MAX_LINE_WIDTH: usize = 80;
 
-/// Formats an object, with a final line end.
-pub(crate) fn to_yaml(document: &Value) -> String {
+/// Formats an object as YAML, with a final line end.
+#[must_use]
+pub fn to_yaml(document: &Value) -> String {
     let mut text = String::new();
     block(document, 0, &mut text);
     text

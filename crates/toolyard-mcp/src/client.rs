@@ -21,6 +21,7 @@
 //! - `catalog`: the lists of a server and their expiry, and followed resources;
 //! - `launcher`: installations by `npx` and others before the first start;
 //! - `tasks`: tools that run as tasks of 2025-11-25;
+//! - `tool_listing`: one listing of tools without a lasting connection;
 //! - `retry`, `convert`: repeated attempts, and conversion of calls and answers.
 
 mod catalog;
@@ -32,6 +33,7 @@ mod pool;
 mod retry;
 mod server_requests;
 mod tasks;
+mod tool_listing;
 mod transport;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -46,8 +48,8 @@ use tokio::time::{Instant, timeout, timeout_at};
 use toolyard_core::access::CallPrice;
 use toolyard_core::backend::Installation;
 use toolyard_core::{
-    Backend, Call, CallTarget, Caller, Catalog, ClientIdentity, ErrorCode, MessageExchange, Object, Outcome,
-    SecretRedactor, ToolError,
+    Backend, Call, CallTarget, Caller, Catalog, ClientIdentity, ErrorCode, FailureLog, MessageExchange,
+    Object, Outcome, SecretRedactor, ToolError,
 };
 use toolyard_net::budget::ByteBudget;
 use toolyard_process::{ProcessTable, ProgramSpec};
@@ -66,11 +68,11 @@ use pool::connector::UpstreamConnector;
 use pool::dedicated_connection::{ConnectionOwner, DedicatedKey};
 use pool::dedicated_pool::{ConnectionLease, DedicatedPool};
 pub use pool::dedicated_pool::{DedicatedOptions, SharingMode};
-use pool::failure_log::FailureLog;
 use pool::open_connections::FollowRegistration;
 use pool::usage::ServerUsage;
 use retry::AttemptError;
 pub use retry::UpstreamRetry;
+pub use tool_listing::list_tools;
 pub use transport::endpoint::{HttpEndpoint, HttpStyle};
 use transport::function::FunctionGeneration;
 pub use transport::stderr_log::ErrorLines;
@@ -133,6 +135,8 @@ pub struct ClientOptions {
     pub secrets: SecretRedactor,
     /// Counts notifications of the server that are certain to belong to no single client.
     pub dropped_notices: Arc<AtomicU64>,
+    /// Counts what the server sends that is not a message.
+    pub skipped_messages: Arc<AtomicU64>,
     /// Last lines of the error output of the server's program.
     pub error_lines: ErrorLines,
     /// The launcher of the server's program, if it may install it.
@@ -215,7 +219,7 @@ impl McpBackend {
     }
 
     /// Makes one attempt, in the era and on the connection that the call needs.
-    async fn attempt(&self, call: Call) -> Result<Outcome, AttemptError> {
+    async fn attempt(&self, call: Arc<Call>) -> Result<Outcome, AttemptError> {
         let shared = wait_connected(&self.state).await?;
         if let Some(legacy) = self.legacy_key(&call, &shared) {
             return Box::pin(self.attempt_in_eras(call, shared, legacy)).await;
@@ -229,7 +233,7 @@ impl McpBackend {
     /// Makes one attempt in the era of the shared connection, on a dedicated one if the call needs one.
     async fn attempt_by_default(
         &self,
-        call: Call,
+        call: Arc<Call>,
         shared: Arc<UpstreamConnection>,
     ) -> Result<Outcome, AttemptError> {
         let leased = match self.dedicated_key(&call, &shared) {
@@ -238,19 +242,23 @@ impl McpBackend {
         };
         match leased {
             Some(leased) => Box::pin(self.attempt_on(leased, call)).await,
-            None => self.invoke_on(&shared, call).await,
+            None => self.invoke_on(&shared, &call).await,
         }
     }
 
     /// Makes one attempt on a dedicated connection.
-    async fn attempt_on(&self, mut leased: LeasedConnection, call: Call) -> Result<Outcome, AttemptError> {
-        let outcome = self.invoke_on(&leased.connection, call).await;
+    async fn attempt_on(
+        &self,
+        mut leased: LeasedConnection,
+        call: Arc<Call>,
+    ) -> Result<Outcome, AttemptError> {
+        let outcome = self.invoke_on(&leased.connection, &call).await;
         // After an error of the transport the server may still be working for this client.
         leased.lease.is_answered = outcome.as_ref().err().is_none_or(AttemptError::is_from_server);
         outcome
     }
 
-    async fn invoke_on(&self, connection: &UpstreamConnection, call: Call) -> Result<Outcome, AttemptError> {
+    async fn invoke_on(&self, connection: &UpstreamConnection, call: &Call) -> Result<Outcome, AttemptError> {
         let levels = convert::message_levels(&call.target);
         let answer = match self.connector.runs_as_task(&call.target) {
             true => Box::pin(connection.invoke_as_task(call)).await,
@@ -381,6 +389,10 @@ impl Backend for McpBackend {
 
     fn dropped_notices(&self) -> u64 {
         self.connector.options().dropped_notices.load(Ordering::Relaxed)
+    }
+
+    fn skipped_messages(&self) -> u64 {
+        self.connector.options().skipped_messages.load(Ordering::Relaxed)
     }
 
     fn error_output(&self) -> String {

@@ -344,7 +344,9 @@ impl BodyPieces {
     /// A body of `pieces` in this order.
     #[must_use]
     pub fn new(pieces: Vec<Bytes>) -> Self {
-        Self { pieces: join_small(pieces).into_iter().filter(|piece| !piece.is_empty()).collect() }
+        let mut pieces = join_small(pieces);
+        pieces.retain(|piece| !piece.is_empty());
+        Self { pieces: pieces.into() }
     }
 }
 

@@ -2,6 +2,8 @@
 
 use http::{HeaderMap, header};
 
+use crate::header_values::list_items;
+
 /// Maximum number of schemes of a challenge.
 const MAX_SCHEMES: usize = 4;
 
@@ -20,10 +22,11 @@ impl AuthChallenge {
     #[must_use]
     pub fn of(response: &HeaderMap, was_sent: bool) -> Self {
         let values = response.get_all(header::WWW_AUTHENTICATE).iter();
-        let parts = values.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
+        let parts = values.filter_map(|value| value.to_str().ok()).flat_map(list_items);
         let mut schemes: Vec<String> = Vec::new();
         for scheme in parts.filter_map(scheme) {
-            if schemes.len() < MAX_SCHEMES && !schemes.iter().any(|known| known == scheme) {
+            if schemes.len() < MAX_SCHEMES && !schemes.iter().any(|known| known.eq_ignore_ascii_case(scheme))
+            {
                 schemes.push(scheme.to_owned());
             }
         }
@@ -77,7 +80,7 @@ mod tests {
             "the server refused the `Authorization` header; it accepts the scheme Bearer",
         );
         check(
-            &["Basic realm=x, Digest qop=\"auth\"", "Basic"],
+            &["Basic realm=\"x, Negotiate\", Digest qop=\"auth\"", "basic"],
             false,
             "the header `Authorization: Basic or Digest ...` is missing",
         );

@@ -78,6 +78,9 @@ fn http_cause(error: &hyper::Error) -> Option<ConnectionCause> {
         Some((CauseCode::ConnectionBroken, "connection closed"))
     } else if error.is_parse() {
         Some((CauseCode::Protocol, "the response is not HTTP"))
+    } else if error.is_timeout() {
+        // A client has no other limit of its own.
+        Some((CauseCode::Timeout, "no answer to pings"))
     } else {
         None
     }
@@ -90,7 +93,14 @@ fn http2_cause(error: &h2::Error) -> Option<ConnectionCause> {
         return cause_of(error);
     }
     if error.is_library() {
-        return Some((CauseCode::Protocol, "the server does not speak HTTP/2"));
+        let reason = match error.reason() {
+            _ if error.is_reset() => "the response's headers are invalid or too long",
+            Some(h2::Reason::ENHANCE_YOUR_CALM | h2::Reason::COMPRESSION_ERROR) => {
+                "the server sends too many frames or too long headers"
+            }
+            _ => "the server does not speak HTTP/2",
+        };
+        return Some((CauseCode::Protocol, reason));
     }
     (error.is_go_away() || error.is_reset())
         .then_some((CauseCode::ConnectionBroken, "the server closed the connection or the stream"))

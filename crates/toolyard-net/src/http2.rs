@@ -3,10 +3,12 @@
 //! Each runtime has one connection, which carries all of its requests and is opened by the first one. A request on a
 //! connection that has just been closed is sent again on another one if the server has not processed it.
 
+mod renewing_connector;
+
 use std::collections::HashMap;
+use std::future::poll_fn;
 use std::io;
 use std::path::Path;
-use std::pin::Pin;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -16,10 +18,7 @@ use futures_util::future::BoxFuture;
 use http::{Request, Response, Uri};
 use http_body::Body;
 use hyper::body::Incoming;
-use hyper::rt::{Read, ReadBufCursor, Write};
-use hyper_rustls::HttpsConnectorBuilder;
 use hyper_util::client::legacy::Client as HyperClient;
-use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::client::WebPkiServerVerifier;
 use rustls::pki_types::pem::PemObject;
@@ -29,6 +28,8 @@ use tokio::runtime;
 use tokio::sync::watch;
 use tower_service::Service;
 
+use self::renewing_connector::RenewingConnector;
+use crate::annotated_stream::{AnnotatedStream, ConnectionNote};
 use crate::client::{PolicyConnector, RequestError, system_roots, tcp_connector, tls};
 use crate::egress::{EgressPolicy, PolicyResolver};
 use crate::proxy::{ProxyConnector, ProxySettings};
@@ -98,18 +99,16 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     /// Creates a client for URLs with `https` if there are TLS settings, which uses the proxies of the environment, and
-    /// otherwise for those with `http`, without proxies: an HTTP proxy cannot relay HTTP/2.
+    /// otherwise for those with `http`, without proxies: an HTTP proxy cannot relay HTTP/2. Files of the TLS settings
+    /// that have changed are read again for the next connection.
     ///
     /// # Errors
     /// Errors if a file cannot be read, or the defaults of the TLS library are unusable.
     pub fn new(tls: Option<ClientTls<'_>>, pings: Option<KeepAlivePings>) -> Result<Self, ClientTlsError> {
         let proxies = if tls.is_some() { ProxySettings::from_environment() } else { ProxySettings::none() };
         let http = tcp_connector(PolicyResolver::system(EgressPolicy::Anywhere));
-        let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(tls_config(tls)?)
-            .https_or_http()
-            .enable_http2()
-            .wrap_connector(ProxyConnector { direct: http, proxies: Arc::new(proxies) });
+        let proxy = ProxyConnector { direct: http, proxies: Arc::new(proxies) };
+        let connector = RenewingConnector::new(tls, proxy)?;
         let connector = ObservedConnector { connector, closed: Arc::new(watch::Sender::new(0)) };
         Ok(Self { shared: Arc::new(SharedClient { pools: RwLock::default(), connector, pings }) })
     }
@@ -143,8 +142,7 @@ where
     /// # Errors
     /// If the connection cannot be opened.
     pub async fn check_connection(&self, url: Uri) -> Result<(), RequestError> {
-        let connection = self.shared.connector.connector.clone().call(url).await;
-        connection.map(drop).map_err(RequestError::Connect)
+        self.shared.connector.connect(url).await.map(drop).map_err(RequestError::Connect)
     }
 
     /// Adds the connection of a runtime.
@@ -217,14 +215,34 @@ fn in_file(
 /// Opens connections that count themselves when they are closed.
 #[derive(Clone)]
 struct ObservedConnector {
-    connector: PolicyConnector,
+    connector: RenewingConnector,
     closed: Arc<watch::Sender<u64>>,
 }
 
+impl ObservedConnector {
+    /// Opens a connection that is not counted.
+    async fn connect(
+        &self,
+        url: Uri,
+    ) -> Result<<PolicyConnector as Service<Uri>>::Response, <PolicyConnector as Service<Uri>>::Error> {
+        let mut connector = self.connector.current().await;
+        poll_fn(|context| connector.poll_ready(context)).await?;
+        connector.call(url).await
+    }
+}
+
 /// A connection that is counted when it is dropped.
-struct ObservedStream {
-    stream: <PolicyConnector as Service<Uri>>::Response,
-    closed: Arc<watch::Sender<u64>>,
+type ObservedStream = AnnotatedStream<<PolicyConnector as Service<Uri>>::Response, CloseCounter>;
+
+/// Counts a connection when it is dropped.
+struct CloseCounter(Arc<watch::Sender<u64>>);
+
+impl ConnectionNote for CloseCounter {}
+
+impl Drop for CloseCounter {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count += 1);
+    }
 }
 
 impl Service<Uri> for ObservedConnector {
@@ -232,64 +250,15 @@ impl Service<Uri> for ObservedConnector {
     type Error = <PolicyConnector as Service<Uri>>::Error;
     type Future = BoxFuture<'static, Result<ObservedStream, Self::Error>>;
 
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.connector.poll_ready(context)
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, url: Uri) -> Self::Future {
-        let (connection, closed) = (self.connector.call(url), self.closed.clone());
-        Box::pin(async move { Ok(ObservedStream { stream: connection.await?, closed }) })
-    }
-}
-
-impl Drop for ObservedStream {
-    fn drop(&mut self) {
-        self.closed.send_modify(|count| *count += 1);
-    }
-}
-
-impl Connection for ObservedStream {
-    fn connected(&self) -> Connected {
-        self.stream.connected()
-    }
-}
-
-impl Read for ObservedStream {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: ReadBufCursor<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
-    }
-}
-
-impl Write for ObservedStream {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        parts: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, parts)
+        let this = self.clone();
+        Box::pin(async move {
+            let stream = this.connect(url).await?;
+            Ok(ObservedStream { stream, note: CloseCounter(this.closed) })
+        })
     }
 }

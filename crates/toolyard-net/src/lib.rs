@@ -9,9 +9,11 @@
 //! - [`egress`]: the addresses that they may go to;
 //! - [`budget`]: the limit of the bytes of all messages in flight;
 //! - [`body`]: bodies, limited when read and not copied when written;
+//! - [`header_values`]: values of headers, compared as HTTP has them;
 //! - [`trace`]: trace context of requests;
 //! - [`sse`]: server-sent events, read and written.
 
+mod annotated_stream;
 pub mod auth;
 pub mod body;
 pub mod budget;
@@ -20,6 +22,7 @@ pub mod client;
 pub mod egress;
 pub mod failure;
 pub mod guard;
+pub mod header_values;
 #[cfg(feature = "http2")]
 pub mod http2;
 pub mod listener;

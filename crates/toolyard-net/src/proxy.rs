@@ -7,7 +7,6 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 use std::net::IpAddr;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -15,14 +14,14 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use futures_util::future::BoxFuture;
 use http::{HeaderValue, Uri};
-use hyper::rt::{Read, ReadBufCursor, Write};
-use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
+use hyper_util::client::legacy::connect::{Connected, HttpConnector};
 use hyper_util::rt::TokioIo;
 use ipnet::IpNet;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tower_service::Service;
 
+use crate::annotated_stream::{AnnotatedStream, ConnectionNote};
 use crate::egress::PolicyResolver;
 
 /// Maximum size of a proxy's answer to `CONNECT`, in bytes.
@@ -221,17 +220,19 @@ impl Service<Uri> for ProxyConnector {
     fn call(&mut self, url: Uri) -> Self::Future {
         let Some(proxy) = self.proxies.proxy_for(&url).cloned() else {
             let connection = self.direct.call(url);
-            return Box::pin(async move { Ok(ProxyStream { stream: connection.await?, is_proxied: false }) });
+            return Box::pin(async move {
+                Ok(ProxyStream { stream: connection.await?, note: RequestForm::Path })
+            });
         };
         let connection = self.direct.call(proxy.url.clone());
         Box::pin(async move {
             let stream = connection.await.map_err(|error| ProxyError::Unreachable(error.into()))?;
             if url.scheme_str() != Some("https") {
-                return Ok(ProxyStream { stream, is_proxied: true });
+                return Ok(ProxyStream { stream, note: RequestForm::WholeUrl });
             }
             let mut stream = stream.into_inner();
             open_tunnel(&mut stream, &url, proxy.credentials.as_ref()).await?;
-            Ok(ProxyStream { stream: TokioIo::new(stream), is_proxied: false })
+            Ok(ProxyStream { stream: TokioIo::new(stream), note: RequestForm::Path })
         })
     }
 }
@@ -272,56 +273,19 @@ fn status_of(answer: &[u8]) -> Option<u16> {
     line.strip_prefix("HTTP/1.")?.split(' ').nth(1)?.parse().ok()
 }
 
-/// A connection, which knows whether requests on it name the whole URL.
-#[derive(Debug)]
-pub(crate) struct ProxyStream {
-    stream: TokioIo<TcpStream>,
-    is_proxied: bool,
+/// A connection, possibly to a proxy.
+pub(crate) type ProxyStream = AnnotatedStream<TokioIo<TcpStream>, RequestForm>;
+
+/// The form of the requests on a connection: those to a proxy name the whole URL.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum RequestForm {
+    Path,
+    WholeUrl,
 }
 
-impl Connection for ProxyStream {
-    fn connected(&self) -> Connected {
-        self.stream.connected().proxy(self.is_proxied)
-    }
-}
-
-impl Read for ProxyStream {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: ReadBufCursor<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
-    }
-}
-
-impl Write for ProxyStream {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        parts: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, parts)
+impl ConnectionNote for RequestForm {
+    fn describe(&self, connected: Connected) -> Connected {
+        connected.proxy(matches!(self, Self::WholeUrl))
     }
 }
 

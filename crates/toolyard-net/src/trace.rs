@@ -1,22 +1,25 @@
 //! Propagation of trace context (W3C Trace Context, W3C Baggage).
 
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderName, HeaderValue};
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 const BAGGAGE: HeaderName = HeaderName::from_static("baggage");
 
+/// The headers of a trace context, of which most requests have none.
+pub type ContextHeaders = std::iter::Flatten<std::array::IntoIter<Option<(HeaderName, HeaderValue)>, 3>>;
+
 /// The headers of a trace context whose members `get` returns by name; in MCP these are members of `_meta` (SEP-414).
 /// Values that are invalid in headers are omitted, and so is a malformed trace context.
-pub fn context_headers<T: AsRef<str>>(get: impl Fn(&str) -> Option<T>) -> HeaderMap {
+pub fn context_headers<T: AsRef<str>>(get: impl Fn(&str) -> Option<T>) -> ContextHeaders {
     let value = |name: &HeaderName| HeaderValue::from_str(get(name.as_str())?.as_ref()).ok();
-    let mut headers = HeaderMap::new();
-    if let Some(parent) = value(&TRACEPARENT).filter(|parent| is_traceparent(parent.as_bytes())) {
-        headers.insert(TRACEPARENT, parent);
-        headers.extend(value(&TRACESTATE).map(|state| (TRACESTATE, state)));
-    }
-    headers.extend(value(&BAGGAGE).map(|baggage| (BAGGAGE, baggage)));
-    headers
+    let parent = value(&TRACEPARENT).filter(|parent| is_traceparent(parent.as_bytes()));
+    let state = parent.as_ref().and_then(|_| value(&TRACESTATE));
+    let baggage = value(&BAGGAGE);
+    [(TRACEPARENT, parent), (TRACESTATE, state), (BAGGAGE, baggage)]
+        .map(|(name, value)| value.map(|value| (name, value)))
+        .into_iter()
+        .flatten()
 }
 
 /// `true` for four hexadecimal numbers of the right lengths. Later versions may have more parts.
@@ -36,8 +39,8 @@ mod tests {
 
     fn check(parts: &[(&str, &str)], expected: &[&str]) {
         let get = |name: &str| parts.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
-        let headers = context_headers(get);
-        assert_eq!(headers.keys().map(HeaderName::as_str).collect::<Vec<_>>(), expected, "{parts:?}");
+        let names = context_headers(get).map(|(name, _)| name);
+        assert_eq!(names.collect::<Vec<_>>(), expected, "{parts:?}");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! ([`read`]). A call becomes an HTTP request ([`OpenApiOperation::request`]), and its response a result
 //! ([`OpenApiOperation::result`]). The crate is pure: it reads no files and opens no connections.
 
+mod callable;
 mod document;
 pub mod operation;
 #[cfg(test)]

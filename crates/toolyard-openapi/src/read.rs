@@ -1,12 +1,14 @@
 //! Converts a description to operations.
 
 mod bodies;
+mod body_texts;
 mod document_faults;
 mod filter;
 mod input;
 mod media;
 mod naming;
 mod parameters;
+mod parts;
 mod paths;
 mod responses;
 mod security;
@@ -16,11 +18,13 @@ mod tests;
 mod words;
 mod xml;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use toolyard_core::Object;
+use toolyard_core::text::TextBounds;
 
 pub use self::filter::OperationSelector;
+use crate::callable;
 use crate::document::SpecNode;
 use crate::operation::OpenApiOperation;
 use crate::resolve::{NodeRef, SpecFiles};
@@ -53,6 +57,8 @@ pub struct DescribedOperation {
     pub operation: OpenApiOperation,
     /// Its tool definition without the name: `description`, `inputSchema` and so on.
     pub definition: Object,
+    /// The whole description, and those of its arguments, if the definition has only the beginning of one.
+    pub manual: Option<String>,
     /// The structure of results that the definition promises.
     pub promise: ResultPromise,
     /// Alternative sets of security requirements, one of which a request must satisfy. Empty: no credentials are
@@ -61,6 +67,20 @@ pub struct DescribedOperation {
 }
 
 impl ServiceDescription {
+    /// The remedy if no operation has a server URL: no call can work.
+    pub const NO_SERVER: &str = "no call can work, because the description has no absolute server URL: set `openAPIConfig.baseURL`, such as `https://api.example.com/v1`";
+
+    /// Returns the tools that no arguments satisfy, with the reasons. Takes up to a millisecond a tool.
+    pub fn contradictions(&self) -> impl Iterator<Item = (&str, String)> {
+        self.operations.iter().filter_map(|it| Some((&*it.operation.name, it.contradiction()?)))
+    }
+
+    /// True if no operation has an absolute server URL, so that calls need a base URL from elsewhere.
+    #[must_use]
+    pub fn lacks_server(&self) -> bool {
+        !self.operations.is_empty() && !self.operations.iter().any(|it| it.operation.server.contains("://"))
+    }
+
     /// Origins that requests go to, including those of token endpoints.
     pub fn origins(&self) -> impl Iterator<Item = String> {
         let servers = self.operations.iter().filter_map(|it| origin(&it.operation.server));
@@ -77,6 +97,12 @@ impl ServiceDescription {
 }
 
 impl DescribedOperation {
+    /// Returns the reason why no arguments satisfy the schema of the tool, if that is certain. Takes up to a millisecond.
+    #[must_use]
+    pub fn contradiction(&self) -> Option<String> {
+        callable::contradiction(&self.definition.get("inputSchema")?.to_value())
+    }
+
     /// True if `name` is its `operationId` or its tool name.
     #[must_use]
     pub fn has_name(&self, name: &str) -> bool {
@@ -100,6 +126,10 @@ pub struct ReadOptions {
     pub filter: OperationSelector,
     /// Values of server variables, instead of their defaults.
     pub server_variables: BTreeMap<String, String>,
+    /// Bounds of descriptions and examples.
+    pub texts: TextBounds,
+    /// Names of the security schemes whose credentials are configured. Parameters that these fill are not arguments.
+    pub credentials: BTreeSet<String>,
 }
 
 /// The versions of OpenAPI.
@@ -120,6 +150,7 @@ struct DescriptionReader<'d> {
     options: &'d ReadOptions,
     requests: SchemaRegistry<'d>,
     responses: SchemaRegistry<'d>,
+    schemes: BTreeMap<String, SecurityScheme>,
     names: naming::ToolNames,
     faults: Vec<DescriptionFault>,
 }
@@ -151,19 +182,21 @@ pub fn read(
         return Err(refuse("`paths` must be an object".to_owned()));
     }
     let dialect = if version == OpenApiVersion::V31 { SchemaDialect::New } else { SchemaDialect::Old };
+    let server = servers::server(root, &SpecNode::Null, &SpecNode::Null, version, files.name(0), options);
+    let schemes = security::schemes(&files, version, &server);
     let mut reader = DescriptionReader {
         files: &files,
         version,
         options,
-        requests: SchemaRegistry::new(&files, dialect, SchemaDirection::Request),
+        requests: SchemaRegistry::new(&files, dialect, SchemaDirection::Request)
+            .with_example_bytes(options.texts.example_bytes),
         responses: SchemaRegistry::new(&files, dialect, SchemaDirection::Response),
+        schemes,
         names: naming::ToolNames::default(),
         faults: Vec::new(),
     };
     let operations = reader.operations();
     let title = root.get("info").and_then(|info| info.node.text("title")).unwrap_or_default().to_owned();
-    let server = servers::server(root, &SpecNode::Null, &SpecNode::Null, version, files.name(0), options);
-    let schemes = security::schemes(&files, version, &server);
     let format = match version {
         OpenApiVersion::V2 => "OpenAPI 2.0",
         OpenApiVersion::V30 => "OpenAPI 3.0",
@@ -172,7 +205,7 @@ pub fn read(
     let of_documents = document_faults::find(&files, sources, &reader.faults);
     faults.extend(of_documents);
     faults.extend(reader.faults);
-    Ok(ServiceDescription { format, title, operations, schemes, faults })
+    Ok(ServiceDescription { format, title, operations, schemes: reader.schemes, faults })
 }
 
 /// Reads the version, which is a string, or a number in some YAML documents.

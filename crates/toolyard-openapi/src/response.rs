@@ -22,11 +22,12 @@ pub enum ResultPromise {
     /// revisions before 2026-07-28 only accept objects.
     #[default]
     Nothing,
-    /// An object. Clients then refuse a result without structured content, so that any other response (JSON, text, or
-    /// only a status) becomes the member `result` of an object.
+    /// An object, all of whose members may be missing. Clients then refuse a result without structured content, so that
+    /// other JSON and text become the member `result` of an object. A response without either is an empty object.
     Object,
-    /// Any value, in the member `result` of an object. This is the output schema for schemas that do not describe an
-    /// object.
+    /// A scalar, in the member `result` of an object; `null` for a response without JSON or text.
+    Scalar,
+    /// Any other value, in the member `result` of an object; `null` for a response without JSON.
     Result,
 }
 
@@ -41,19 +42,19 @@ impl OpenApiOperation {
         match ResponseContent::of(response) {
             ResponseContent::Json(json) => structured(&json, response.body(), promise),
             ResponseContent::Text(text) if text.is_empty() => {
-                text_output(&status_and_location(response), promise)
+                without_value(CallOutput::text(&status_and_location(response)), promise)
             }
             ResponseContent::Text(text) => text_output(&text, promise),
             ResponseContent::Media { kind, mime_type } => {
                 let block = block(kind).with("data", content::base64(response.body()));
-                block_output(block.with("mimeType", Json::string(&mime_type)), response, promise)
+                block_output(&block.with("mimeType", Json::string(&mime_type)), promise)
             }
             ResponseContent::Bytes { mime_type } => {
                 let resource = Object::new()
                     .with("uri", Json::string(&without_secrets(uri)))
                     .with("mimeType", Json::string(&mime_type))
                     .with("blob", content::base64(response.body()));
-                block_output(block("resource").with("resource", resource.to_json()), response, promise)
+                block_output(&block("resource").with("resource", resource.to_json()), promise)
             }
         }
     }
@@ -71,25 +72,34 @@ fn structured(json: &Json, body: &[u8], promise: ResultPromise) -> CallOutput {
             output.body.set(STRUCTURED, json.clone());
         }
         ResultPromise::Nothing => {}
-        ResultPromise::Object | ResultPromise::Result => set_result(&mut output, json.clone()),
+        ResultPromise::Object | ResultPromise::Scalar | ResultPromise::Result => {
+            set_result(&mut output, json.clone());
+        }
     }
     output
 }
 
 fn text_output(text: &str, promise: ResultPromise) -> CallOutput {
     let mut output = CallOutput::text(text);
-    if promise != ResultPromise::Nothing {
-        set_result(&mut output, Json::string(text));
+    match promise {
+        ResultPromise::Object | ResultPromise::Scalar => set_result(&mut output, Json::string(text)),
+        ResultPromise::Nothing | ResultPromise::Result => output = without_value(output, promise),
     }
     output
 }
 
 /// Returns a result with one block that is not text.
-fn block_output(block: Object, response: &Response<Bytes>, promise: ResultPromise) -> CallOutput {
+fn block_output(block: &Object, promise: ResultPromise) -> CallOutput {
     let content = Json::array([&block.to_json()]);
-    let mut output = CallOutput { body: Object::new().with("content", content), is_error: false };
-    if promise != ResultPromise::Nothing {
-        set_result(&mut output, Json::string(&status_and_location(response)));
+    without_value(CallOutput { body: Object::new().with("content", content), is_error: false }, promise)
+}
+
+/// Adds the structured content that fits the output schema and says nothing: the response has no value for it.
+fn without_value(mut output: CallOutput, promise: ResultPromise) -> CallOutput {
+    match promise {
+        ResultPromise::Nothing => {}
+        ResultPromise::Object => output.body.set(STRUCTURED, Object::new().to_json()),
+        ResultPromise::Scalar | ResultPromise::Result => set_result(&mut output, Json::null()),
     }
     output
 }

@@ -6,22 +6,28 @@
 
 mod all_of;
 mod alternatives;
+mod closed;
 mod discriminator;
+mod examples;
 mod keywords;
 mod overlap;
 mod pattern;
 mod prune;
 #[cfg(test)]
 mod tests;
+mod typed_values;
 
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value, json};
+use toolyard_core::text::TextBounds;
 
 pub(crate) use self::all_of::{FlatSchema, flatten};
+pub(crate) use self::examples::{example_list, example_value};
 pub(crate) use self::keywords::{count, types};
 pub(crate) use self::pattern::to_ecmascript;
+pub(crate) use self::typed_values::fit;
 use crate::document::SpecNode;
 use crate::resolve::{NodeRef, SpecFiles};
 
@@ -45,9 +51,6 @@ pub(crate) enum SchemaDialect {
     New,
 }
 
-/// Maximum number of members of an object that is taken for a reference, besides its `readOnly` ones.
-const MAX_REFERENCE_MEMBERS: usize = 2;
-
 /// All referenced schemas of a description, for one direction.
 pub(crate) struct SchemaRegistry<'d> {
     files: &'d SpecFiles<'d>,
@@ -58,6 +61,10 @@ pub(crate) struct SchemaRegistry<'d> {
     names: HashSet<String>,
     /// True if inline objects become definitions as well, so that they can be pruned one by one.
     hoists: bool,
+    /// Maximum size of an example as JSON.
+    example_bytes: usize,
+    /// Closed parts of objects that are being written in open form.
+    opened: Vec<usize>,
     searches: SearchBudget,
     comparisons: SearchBudget,
 }
@@ -129,9 +136,16 @@ impl<'d> SchemaRegistry<'d> {
             by_identity: HashMap::new(),
             names: HashSet::new(),
             hoists: false,
+            example_bytes: TextBounds::DEFAULT.example_bytes,
+            opened: Vec::new(),
             searches: SearchBudget::default(),
             comparisons: SearchBudget::default(),
         }
+    }
+
+    /// Sets the maximum size of an example as JSON, in bytes: some are whole documents.
+    pub(crate) fn with_example_bytes(self, example_bytes: usize) -> Self {
+        Self { example_bytes, ..self }
     }
 
     /// Sets whether inline objects become definitions, and returns the previous setting.
@@ -169,8 +183,8 @@ impl<'d> SchemaRegistry<'d> {
         at.node.is_true(word) || self.files.resolve(at).is_some_and(|at| at.node.is_true(word))
     }
 
-    /// Returns the properties of a nested object that this direction has. A `readOnly` one stays if another part of an
-    /// `allOf` requires it: such an object refers to another one by its identifier.
+    /// Returns the properties of a nested object that this direction has. A `readOnly` one stays, without being required,
+    /// if another part of an `allOf` requires it: such an object may refer to another one by its identifier.
     fn visible_properties(&self, flat: &FlatSchema<'d>) -> Vec<(&'d str, NodeRef<'d>)> {
         let is_visible = |(name, at): &&(&'d str, NodeRef<'d>)| {
             let is_needed =
@@ -180,15 +194,15 @@ impl<'d> SchemaRegistry<'d> {
         flat.properties.iter().filter(is_visible).copied().collect()
     }
 
-    /// Returns the names of the required members of a nested object. A `readOnly` one is required only if hardly
-    /// anything else identifies the object: in a larger one the service assigns it.
+    /// Returns the names of the required members of a nested object: without those that this direction omits
+    /// (`required` of a `readOnly` member is about responses: OpenAPI 3.0, section 4.7.24.2), and those that a closed
+    /// object cannot have.
     fn required_names(&self, flat: &FlatSchema<'d>) -> Vec<&'d str> {
-        let is_omitted =
-            |name: &str| flat.properties.iter().any(|(known, at)| *known == name && self.is_omitted(*at));
-        let sent = flat.properties.iter().filter(|(_, at)| !self.is_omitted(*at)).count();
-        let is_reference = sent <= MAX_REFERENCE_MEMBERS && self.direction == SchemaDirection::Request;
-        let is_required =
-            |name: &&&'d str| !is_omitted(name) || (is_reference && flat.required_elsewhere.contains(name));
+        let described = |name: &str| flat.properties.iter().find(|(known, _)| *known == name);
+        let is_required = |name: &&&'d str| match described(name) {
+            Some((_, at)) => !self.is_omitted(*at),
+            None => !self.lacks_undescribed(flat),
+        };
         flat.required.iter().filter(is_required).copied().collect()
     }
 
@@ -300,11 +314,21 @@ impl<'d> SchemaWriter<'_, 'd> {
             if let Value::Object(keywords) = self.keywords(&own, false) {
                 beside = keywords;
             }
+            if beside.get("additionalProperties") == Some(&Value::Bool(false)) {
+                // The members of the target are not additional.
+                beside.remove("additionalProperties");
+                beside.insert("unevaluatedProperties".to_owned(), Value::Bool(false));
+            }
         } else {
-            for word in ["title", "description"] {
-                if let Some(text) = at.node.text(word) {
-                    beside.insert(word.to_owned(), text.into());
-                }
+            for (name, value) in at.members() {
+                let written = match (name, value.node) {
+                    ("title" | "description", SpecNode::Text(text)) => Some((name, text.as_ref().into())),
+                    ("default" | "example" | "deprecated", _) => {
+                        self.constraint(name, value, &FlatSchema::default())
+                    }
+                    _ => None,
+                };
+                beside.extend(written.map(|(name, value)| (name.to_owned(), value)));
             }
         }
         if let Value::Object(members) = value {
@@ -312,7 +336,9 @@ impl<'d> SchemaWriter<'_, 'd> {
                 members.entry(name).or_insert(word);
             }
         }
-        if keywords::is_nullable(at.node) && at.reference().is_none() {
+        // In a response, the target accepts `null` itself.
+        let is_wrapped = at.reference().is_none() || self.schemas.direction == SchemaDirection::Request;
+        if is_wrapped && keywords::is_nullable(at.node) {
             keywords::or_null(value);
         }
     }

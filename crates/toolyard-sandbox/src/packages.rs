@@ -30,7 +30,7 @@ mod uv;
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -39,7 +39,6 @@ use tokio::sync::{OnceCell, Semaphore, watch};
 use tokio::task::JoinSet;
 
 use crate::Sandbox;
-use crate::script::interpreter;
 use cache::EnvironmentCache;
 pub use cache::PackageEnvironment;
 pub use error::PackageError;
@@ -57,9 +56,11 @@ pub struct PackageOptions {
     pub sandbox: Sandbox,
     /// Folder of the cache. Several gateways of one machine may share it.
     pub folder: PathBuf,
-    /// Python interpreter of the packages, which has pip. Default: the one that sandboxed programs find.
+    /// Python interpreter of the packages, which has pip: a path, or a name that is searched as by sandboxed programs.
+    /// Nothing is searched before the first installation.
     pub python: OsString,
-    /// The program uv, which replaces pip. Default: the one on the search path of this process.
+    /// The program uv, which replaces pip: a path, or a name that is searched on the search path of this process. `None`:
+    /// pip is used.
     pub uv: Option<PathBuf>,
     /// Environment of pip in addition to its configuration files: `PIP_INDEX_URL`, `PIP_PROXY`.
     pub env: Vec<(OsString, OsString)>,
@@ -85,8 +86,8 @@ impl PackageOptions {
         Self {
             sandbox,
             folder,
-            python: interpreter(Path::new("python3")).into(),
-            uv: uv::find(std::env::var_os("PATH")),
+            python: "python3".into(),
+            uv: Some("uv".into()),
             env: Vec::new(),
             hosts: Vec::new(),
             build_from_source: false,

@@ -268,13 +268,15 @@ impl MachineCapabilities {
         let is_unbounded = !is_counted && layers.seccomp;
         let limits = ResourceLimits {
             data_bytes: spec.memory_bytes,
-            address_bytes: (!is_counted).then_some(spec.memory_bytes * 2 + (1 << 30)),
+            address_bytes: (!is_counted && !spec.reserves_addresses)
+                .then_some(spec.memory_bytes * 2 + (1 << 30)),
             file_bytes: spec.disk_bytes,
             files: if is_unbounded { spec.files.min(UNCOUNTED_FILES) } else { spec.files }.into(),
             processes: (is_alone && !self.has(IsolationLayer::Processes)).then_some(processes),
         };
         HelperRequest {
             layers,
+            is_memory_counted: is_counted,
             user,
             cgroup_procs,
             network: spec.network,

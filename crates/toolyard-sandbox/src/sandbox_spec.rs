@@ -39,6 +39,9 @@ pub struct SandboxSpec {
     pub files: u32,
     /// Size of `/tmp`, which is also the home folder, in bytes.
     pub disk_bytes: u64,
+    /// True if the program reserves far more addresses than it uses, as browsers do: then its address space is not limited.
+    /// If no cgroup limits memory, only the watchdog does.
+    pub reserves_addresses: bool,
     /// Readable paths in addition to the system's programs and libraries. Without namespaces the program sees the host
     /// paths, so `inside` should equal `host`.
     pub readable: Vec<ReadOnlyMount>,
@@ -86,6 +89,7 @@ impl Default for SandboxSpec {
             processes: 64,
             files: 256,
             disk_bytes: 64 << 20,
+            reserves_addresses: false,
             readable: Vec::new(),
             env: Vec::new(),
         }

@@ -11,7 +11,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tokio::task::JoinSet;
@@ -50,9 +50,26 @@ pub(crate) struct ProcessWatchdog {
 pub(crate) struct MemoryWatch {
     /// Available memory below which the largest sandbox is killed, in bytes.
     least_available_bytes: u64,
-    socket_bytes: u64,
-    socket_mount: u64,
+    /// The sockets of this machine, read with the first sandbox.
+    sockets: OnceLock<SocketFacts>,
     sandboxes: Mutex<WatchedSandboxes>,
+}
+
+/// Properties of the sockets of this machine.
+#[derive(Debug)]
+struct SocketFacts {
+    /// Buffer size of a socket in bytes.
+    bytes: u64,
+    /// Mount id of their file system.
+    mount: u64,
+}
+
+impl SocketFacts {
+    fn read() -> Self {
+        let text = fs::read_to_string("/proc/sys/net/core/wmem_default").unwrap_or_default();
+        let bytes = text.trim().parse().unwrap_or(DEFAULT_SOCKET_BYTES);
+        Self { bytes, mount: socket_mount_id().unwrap_or_default() }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -72,10 +89,7 @@ struct WatchEntry {
 
 impl MemoryWatch {
     pub(crate) fn new(least_available_bytes: u64) -> Self {
-        let text = fs::read_to_string("/proc/sys/net/core/wmem_default").unwrap_or_default();
-        let socket_bytes = text.trim().parse().unwrap_or(DEFAULT_SOCKET_BYTES);
-        let socket_mount = socket_mount_id().unwrap_or_default();
-        Self { least_available_bytes, socket_bytes, socket_mount, sandboxes: Mutex::default() }
+        Self { least_available_bytes, sockets: OnceLock::new(), sandboxes: Mutex::default() }
     }
 
     fn register(self: Arc<Self>) -> WatchEntry {
@@ -159,7 +173,8 @@ fn find_violation(processes: &[u32], quota: &ResourceQuota, entry: &WatchEntry) 
     if processes.len() > quota.processes as usize + 2 {
         return Some(QuotaViolation::Processes);
     }
-    let sockets = socket_count(processes, entry.watch.socket_mount).saturating_mul(entry.watch.socket_bytes);
+    let SocketFacts { bytes, mount } = entry.watch.sockets.get_or_init(SocketFacts::read);
+    let sockets = socket_count(processes, *mount).saturating_mul(*bytes);
     let memory = memory_bytes(processes).unwrap_or_default().saturating_add(sockets);
     let goes = entry.must_be_killed(memory, available_bytes(), Instant::now());
     (memory > quota.memory_bytes || goes).then_some(QuotaViolation::Memory)

@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use futures_util::stream::{self, BoxStream, StreamExt};
-use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, watch};
 use toolyard_core::registry::HandlerEntry;
 use toolyard_core::{
     Backend, BackendPhase, Call, CallOutput, CallTarget, Caller, Catalog, CompletionReference, ErrorCode,
     Gateway, Json, Object, Outcome, Prompt, PublishedTemplate, Registry, Resource, Tool, ToolError,
+    resource_updates,
 };
 
 use crate::context::{Context, SharedContext};
@@ -131,20 +131,8 @@ impl Backend for ServerBackend {
     }
 
     fn follow(&self, uri: &str, _caller: &Caller) -> BoxStream<'static, Object> {
-        let uri: Arc<str> = uri.into();
-        let changes = stream::unfold((self.updates.subscribe(), uri), |(mut updates, uri)| async move {
-            loop {
-                match updates.recv().await {
-                    Ok(changed) if changed == uri => break,
-                    Ok(_) => {}
-                    // The missed changes may have included this URI.
-                    Err(RecvError::Lagged(_)) => break,
-                    Err(RecvError::Closed) => return None,
-                }
-            }
-            Some((Object::new().with("uri", Json::string(&uri)), (updates, uri)))
-        });
-        changes.boxed()
+        let followed: Arc<str> = uri.into();
+        resource_updates(self.updates.subscribe(), uri, move |changed| *changed == followed)
     }
 }
 

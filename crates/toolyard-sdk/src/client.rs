@@ -176,6 +176,7 @@ impl Client {
     async fn open(endpoint: ServerEndpoint) -> Result<Self, ClientError> {
         let options = ClientOptions {
             dropped_notices: Arc::default(),
+            skipped_messages: Arc::default(),
             error_lines: Default::default(),
             launcher: None,
             name: env!("CARGO_PKG_NAME").to_owned(),
@@ -316,6 +317,8 @@ impl Client {
             caller: Caller::default(),
             origin: None,
             deadline: None,
+            handler_deadline: None,
+            parent: None,
             client,
         };
         match self.server.call(call).await {

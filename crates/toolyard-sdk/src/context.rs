@@ -16,7 +16,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use toolyard_core::seal::StateSealer;
-use toolyard_core::{Call, Caller, ClientNotification, Gateway, Json, LogLevel, Object};
+use toolyard_core::{Call, Caller, Client, ClientNotification, Gateway, Json, LogLevel, Object};
 use toolyard_mcp::wire::meta;
 
 pub use nested::{NestedCallError, NestedCallResult};
@@ -88,7 +88,9 @@ impl Context {
         (Self(Arc::new(inner)), CancelGuard { _running: sender })
     }
 
-    pub(crate) fn call(&self) -> &Call {
+    /// Returns the call as the gateway runs it, for tools of the gateway itself.
+    #[must_use]
+    pub fn call(&self) -> &Call {
         &self.0.call
     }
 
@@ -295,6 +297,13 @@ impl Context {
     #[must_use]
     pub fn caller(&self) -> &Caller {
         &self.0.call.caller
+    }
+
+    /// The client of the call, which receives notices of it. For tools that pass calls on.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn client(&self) -> Arc<dyn Client> {
+        self.0.call.client.clone()
     }
 
     /// The head of the HTTP request of the call: URI, headers and extensions, including those that the application's

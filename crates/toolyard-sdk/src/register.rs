@@ -41,12 +41,21 @@ pub(crate) fn tool<M>(
     if let Some(schema) = &custom {
         compile(&tool.name, "accepted", schema)?;
     }
+    let has_custom = custom.is_some();
     // An explicit input schema also validates the arguments.
     let accepted = custom.or_else(|| tool.input_schema.is_none().then_some(accepted));
     let input = tool.input_schema.get_or_insert(input);
     if let (true, Value::Object(members)) = (tool.omits_dialect, &mut *input) {
         members.shift_remove("$schema");
     }
+    let accepted = match accepted {
+        None if tool.refuses_unknown_arguments => Some(input.clone()),
+        accepted => accepted,
+    };
+    let accepted = accepted.map(|schema| match tool.refuses_unknown_arguments && !has_custom {
+        true => schema::closed(schema),
+        false => schema,
+    });
     compile(&tool.name, "input", input)?;
     check_headers(&tool.name, input)?;
     tool.output_schema = tool.output_schema.or(output);

@@ -117,6 +117,29 @@ pub(crate) fn no_arguments() -> Value {
     json!({"type": "object", "properties": {}, "additionalProperties": false})
 }
 
+/// Members of a schema that may describe further properties.
+const OPEN_MEMBERS: [&str; 8] = [
+    "$ref",
+    "additionalProperties",
+    "allOf",
+    "anyOf",
+    "if",
+    "oneOf",
+    "patternProperties",
+    "unevaluatedProperties",
+];
+
+/// Refuses other properties than those of a schema, which has all of them at its root.
+pub(crate) fn closed(mut schema: Value) -> Value {
+    if let Value::Object(members) = &mut schema
+        && members.contains_key("properties")
+        && !OPEN_MEMBERS.iter().any(|name| members.contains_key(*name))
+    {
+        members.insert("additionalProperties".to_owned(), Value::Bool(false));
+    }
+    schema
+}
+
 /// The schema of a tool with any arguments.
 pub(crate) fn any_arguments() -> Value {
     json!({"type": "object"})

@@ -48,6 +48,7 @@ pub struct Server {
     pub(crate) key: Option<[u8; 32]>,
     /// `true` if tools are published without `$schema`.
     pub(crate) omits_dialect: bool,
+    pub(crate) refuses_unknown_arguments: bool,
 }
 
 impl Server {
@@ -60,7 +61,7 @@ impl Server {
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
         let info = ServerInfo { name: name.into(), version: version.into(), ..ServerInfo::default() };
         let (backend, options) = (Arc::new(ServerBackend::new()), ServerOptions::default());
-        Self { backend, info, options, key: None, omits_dialect: false }
+        Self { backend, info, options, key: None, omits_dialect: false, refuses_unknown_arguments: false }
     }
 
     /// Sets the display name.
@@ -123,6 +124,19 @@ impl Server {
         self
     }
 
+    /// Refuses calls with arguments that the schema of the tool does not have, and names them. Otherwise they are
+    /// ignored, unless the type of the arguments has `#[serde(deny_unknown_fields)]`. Applies to the tools that are
+    /// added afterwards; the published schemas stay the same.
+    ///
+    /// ```
+    /// # use toolyard_sdk::Server;
+    /// let server = Server::new("weather", "1.0.0").refuse_unknown_arguments();
+    /// ```
+    pub const fn refuse_unknown_arguments(mut self) -> Self {
+        self.refuses_unknown_arguments = true;
+        self
+    }
+
     /// Adds a tool with the schemas of its handler. See [`ToolHandler`] for the signature of a handler.
     ///
     /// ```
@@ -177,7 +191,8 @@ impl Server {
     /// describe an object.
     pub fn register_tool<M>(self, tool: Tool, handler: impl ToolHandler<M>) -> Result<Self, RegisterError> {
         let omits_dialect = self.omits_dialect || tool.omits_dialect;
-        self.backend.add_tool(Tool { omits_dialect, ..tool }, handler)?;
+        let refuses_unknown_arguments = self.refuses_unknown_arguments || tool.refuses_unknown_arguments;
+        self.backend.add_tool(Tool { omits_dialect, refuses_unknown_arguments, ..tool }, handler)?;
         Ok(self)
     }
 

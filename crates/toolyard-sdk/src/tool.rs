@@ -52,6 +52,9 @@ pub struct Tool {
     /// Leaves `$schema` out of the published schema of the arguments. MCP presumes 2020-12 then.
     #[serde(skip)]
     pub omits_dialect: bool,
+    /// Refuses arguments that the schema does not have, unless `accepted_schema` is set.
+    #[serde(skip)]
+    pub refuses_unknown_arguments: bool,
     /// The schema of the structured content. A result that does not fit an explicit schema is an error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,

@@ -182,6 +182,7 @@ impl FunctionBench {
             packages: None,
             environment: Vec::new(),
             network: false,
+            tools: false,
             limits: CodeLimits::default(),
         });
         let context = CallContext {

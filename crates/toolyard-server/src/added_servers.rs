@@ -1,14 +1,19 @@
 //! Servers added while a gateway runs. The store keeps them, so that they survive a restart and all gateways on one
 //! store have the same ones. Each gateway follows the store and runs its servers in the fleet.
+//!
+//! With `builtins.mcp.file` a file keeps them instead (`server_file`), beside servers of the operator. Each gateway follows
+//! the file.
 
 mod allow;
 mod gateway_servers;
 mod record;
+mod server_file;
 #[cfg(test)]
 mod tests;
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -21,17 +26,27 @@ use toolyard_manifest::{self as manifest, ManagementSettings, ProcessTimeouts};
 use toolyard_mcp::client::LauncherKind;
 
 use crate::context::GatewayContext;
+use crate::file_watcher::{FileWatcher, blocking};
 use crate::fleet::{
     EditCommand, FleetCommand, HandlerOrigin, HandlerStatus, ServerTrial, TrialError, TriedServer,
 };
 pub use gateway_servers::GatewayServers;
 use record::{SERVERS, ServerRecord};
+use server_file::{FileServers, ServerFileError};
 
 /// Maximum time that startup waits for the store.
 const STORE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Time for the lists of a server, beside its time to connect.
 const LIST_TIME: Duration = Duration::from_secs(15);
+
+/// Interval of checks for edits of the file with servers.
+const FILE_INTERVAL: Duration = Duration::from_millis(250);
+
+/// Time for which the file must stay unchanged before it is read.
+///
+/// The time that RockBot uses.
+const FILE_SETTLE_TIME: Duration = Duration::from_millis(500);
 
 /// The servers added at run time.
 pub struct AddedServers {
@@ -53,6 +68,8 @@ pub struct AddedServers {
 #[derive(Default)]
 struct AddedServersState {
     records: Vec<ServerRecord>,
+    /// The file as it was read last, and its path.
+    file: Option<(PathBuf, FileServers)>,
     /// Revision and settings that the fleet has applied last. `None` before that.
     applied: Option<(u64, Option<ManagementSettings>)>,
     /// Names that are reserved while their servers are being added.
@@ -101,6 +118,7 @@ impl AddedServers {
 
     /// Reads the stored servers at startup. If the store is unavailable there are none until it can be read.
     pub async fn recall(&self) -> Vec<manifest::HandlerConfig> {
+        self.read_file().await;
         let load = timeout(STORE_TIMEOUT, self.load()).await;
         match load.unwrap_or_else(|_| Err(StoreError::new(StoreErrorKind::Unavailable, "timed out"))) {
             Ok(StoredServers { handlers, state }) => {
@@ -124,8 +142,13 @@ impl AddedServers {
         });
     }
 
-    /// Follows the store and the settings for as long as the future is polled. A change is seen after `every` at most.
+    /// Follows the store or the file, and the settings, for as long as the future is polled. A change of the store is seen
+    /// after `every` at most.
     pub async fn follow(&self, every: Duration) {
+        tokio::join!(self.follow_store(every), self.follow_file());
+    }
+
+    async fn follow_store(&self, every: Duration) {
         let mut is_healthy = true;
         let mut settings = self.settings.subscribe();
         loop {
@@ -137,14 +160,74 @@ impl AddedServers {
                 // No stored server may run, so there is nothing to read.
                 continue;
             }
-            let outcome = self.refresh().await;
-            if let (Err(error), true) = (&outcome, is_healthy)
-                && !matches!(error, RegistrationError::Stopping)
-            {
-                let error = error as &dyn std::error::Error;
-                tracing::error!(error, "cannot follow the servers added at run time; the current ones stay");
+            is_healthy = self.refresh_or_log(is_healthy).await;
+        }
+    }
+
+    async fn follow_file(&self) {
+        let mut settings = self.settings.subscribe();
+        let mut is_healthy = true;
+        loop {
+            let mut watcher = self.file_watcher().await;
+            self.read_file().await;
+            if watcher.is_some() {
+                is_healthy = self.refresh_or_log(is_healthy).await;
             }
-            is_healthy = outcome.is_ok();
+            loop {
+                tokio::select! {
+                    Ok(()) = settings.changed() => break,
+                    () = changed(watcher.as_ref()) => {}
+                }
+                if let Some(watcher) = &mut watcher {
+                    watcher.read(|| ()).await;
+                }
+                self.read_file().await;
+                is_healthy = self.refresh_or_log(is_healthy).await;
+            }
+        }
+    }
+
+    /// Updates the fleet, and returns `false` if that failed. Only the first of several failures is logged.
+    async fn refresh_or_log(&self, was_healthy: bool) -> bool {
+        let outcome = self.refresh().await;
+        if let (Err(error), true) = (&outcome, was_healthy)
+            && !matches!(error, RegistrationError::Stopping)
+        {
+            let error = error as &dyn std::error::Error;
+            tracing::error!(error, "cannot follow the servers added at run time; the current ones stay");
+        }
+        outcome.is_ok()
+    }
+
+    fn file(&self) -> Option<PathBuf> {
+        self.settings.borrow().as_ref()?.file.clone()
+    }
+
+    async fn file_watcher(&self) -> Option<FileWatcher> {
+        let file = self.file()?;
+        Some(FileWatcher::of(vec![file]).await.settling(FILE_SETTLE_TIME))
+    }
+
+    /// Reads the file of the settings. An invalid one is logged, and the servers that were read last stay.
+    async fn read_file(&self) {
+        let Some(path) = self.file() else {
+            self.state().file = None;
+            return;
+        };
+        let read = {
+            let path = path.clone();
+            blocking(move || server_file::read(&path)).await
+        };
+        let mut state = self.state();
+        match read {
+            Ok(servers) => state.file = Some((path, servers)),
+            Err(error) => {
+                // Servers of another file do not stay.
+                state.file.take_if(|(of, _)| *of != path);
+                drop(state);
+                let error = &error as &dyn std::error::Error;
+                tracing::error!(error, "cannot read the file with servers; the current ones stay");
+            }
         }
     }
 
@@ -152,8 +235,7 @@ impl AddedServers {
     async fn refresh(&self) -> Result<(), RegistrationError> {
         // The semaphore is never closed.
         let _turn = self.turn.acquire().await;
-        let revision = self.store.revision(SERVERS).await?;
-        let state = (revision, self.settings.borrow().clone());
+        let state = (self.revision().await?, self.settings.borrow().clone());
         if self.state().applied.as_ref() == Some(&state) {
             return Ok(());
         }
@@ -164,14 +246,25 @@ impl AddedServers {
         Ok(())
     }
 
+    /// Returns a number that differs after a change of the servers.
+    async fn revision(&self) -> Result<u64, StoreError> {
+        if self.file().is_none() {
+            return self.store.revision(SERVERS).await;
+        }
+        Ok(self.state().file.as_ref().map_or(0, |(_, servers)| servers.revision))
+    }
+
     /// Reads the stored servers as handlers, without those that are not allowed any more.
     async fn load(&self) -> Result<StoredServers, StoreError> {
         // The revision comes first, so that a change during the read causes another read.
-        let revision = self.store.revision(SERVERS).await?;
+        let revision = self.revision().await?;
         let settings = self.settings.borrow().clone();
-        let records = record::list(&*self.store).await?;
+        let FileServers { mut handlers, records, .. } = match self.file() {
+            None => FileServers { records: record::list(&*self.store).await?, ..FileServers::default() },
+            Some(_) => self.state().file.as_ref().map(|(_, servers)| servers.clone()).unwrap_or_default(),
+        };
         let allowed = settings.as_ref().and_then(|settings| settings.allow.as_ref());
-        let handlers = records.iter().filter_map(|record| self.allowed_handler(record, allowed)).collect();
+        handlers.extend(records.iter().filter_map(|record| self.allowed_handler(record, allowed)));
         self.state().records = records;
         Ok(StoredServers { handlers, state: (revision, settings) })
     }
@@ -232,7 +325,12 @@ impl AddedServers {
         let _reservation = self.reserve(&record.name, settings.servers)?;
         // The server runs for as long as this value exists, until the fleet takes it.
         let server = self.try_out(handler).await?;
-        self.save(&record, settings.servers).await?;
+        match settings.file {
+            Some(file) => {
+                self.change_file(file, move |file| server_file::add(file, &record)).await?;
+            }
+            None => self.save(&record, settings.servers).await?,
+        }
         self.refresh().await?;
         Ok(RegisteredServer { tools: server.tools })
     }
@@ -251,6 +349,23 @@ impl AddedServers {
         self.store.delete(SERVERS, &record.name).await?;
         count?;
         Err(RegistrationError::TooMany { limit })
+    }
+
+    /// Changes the file, and reads it again.
+    async fn change_file<T: Send + 'static>(
+        &self,
+        file: PathBuf,
+        change: impl FnOnce(&Path) -> Result<T, ServerFileError> + Send + 'static,
+    ) -> Result<T, RegistrationError> {
+        // The semaphore is never closed.
+        let turn = self.turn.acquire().await;
+        let changed = blocking(move || change(&file)).await;
+        drop(turn);
+        self.read_file().await;
+        changed.map_err(|error| match error {
+            ServerFileError::Taken => RegistrationError::Taken,
+            error => RegistrationError::File(error.to_string()),
+        })
     }
 
     /// Reserves a name while its server is being added.
@@ -288,20 +403,40 @@ impl AddedServers {
         if self.configured().contains(name) {
             return Err(RegistrationError::Configured);
         }
-        let existed = self.store.delete(SERVERS, name).await?;
+        let existed = match self.file() {
+            Some(file) => {
+                let name = name.to_owned();
+                self.change_file(file, move |file| server_file::remove(file, &name)).await?
+            }
+            None => self.store.delete(SERVERS, name).await?,
+        };
         self.refresh().await?;
         if existed { Ok(()) } else { Err(RegistrationError::Unknown) }
     }
 
-    /// Names of the manifest's handlers.
+    /// Names of the operator's handlers: those of the manifest and of the file.
     fn configured(&self) -> HashSet<String> {
         let statuses = self.statuses.borrow();
         let configured = statuses.iter().filter(|status| status.origin == HandlerOrigin::Manifest);
-        configured.map(|status| status.declared.name.as_str().to_owned()).collect()
+        let mut names: HashSet<_> =
+            configured.map(|status| status.declared.name.as_str().to_owned()).collect();
+        drop(statuses);
+        let state = self.state();
+        let of_file = state.file.iter().flat_map(|(_, servers)| &servers.handlers);
+        names.extend(of_file.map(|handler| handler.name.as_str().to_owned()));
+        names
     }
 
     fn state(&self) -> MutexGuard<'_, AddedServersState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Waits until the file has changed; forever without a file.
+async fn changed(watcher: Option<&FileWatcher>) {
+    match watcher {
+        Some(watcher) => watcher.next(FILE_INTERVAL).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -1,10 +1,11 @@
 //! The audit trail: an append-only record of calls and operators' actions.
 //!
-//! - `record`: the format of a record;
+//! - `record`: the format of a record; `arguments`: arguments in it;
 //! - `observer`: queues calls as they end, without blocking them;
 //! - `writer`: writes queued records to the store, and to a file if configured; `service` starts and stops it;
 //! - [`query`]: reads the trail.
 
+mod arguments;
 mod observer;
 pub mod query;
 mod record;
@@ -18,12 +19,13 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::Notify;
-use toolyard_core::store::KeySpace;
+use tokio::sync::{Notify, broadcast};
+use toolyard_core::store::{KeySpace, LogRecord};
+use toolyard_store::DurableCount;
 
 pub(crate) use observer::actor_of;
 use record::QueuedRecord;
-pub use record::{AuditAction, AuditActor, AuditEvent, AuditedToolChange};
+pub use record::{AuditAction, AuditActor, AuditEvent, AuditedRun, AuditedToolChange};
 pub use service::AuditService;
 pub use writer::AuditWriter;
 
@@ -64,13 +66,38 @@ pub struct AuditQueue {
     unwritten: AtomicUsize,
     unwritten_bytes: AtomicUsize,
     lost: AtomicU64,
+    /// Number of records that are neither in the store nor counted as lost there.
+    unrecorded: UnrecordedCount,
     /// Number of records that were removed because the trail reached its size.
     removed: AtomicU64,
     next_number: AtomicU64,
     /// Prefix that distinguishes request ids of this process from those of others.
     node: String,
     not_empty: Notify,
+    /// Written records, for the followers of the trail.
+    written: broadcast::Sender<Arc<str>>,
 }
+
+/// A count of records that are missing in the trail.
+#[derive(Debug)]
+enum UnrecordedCount {
+    /// It ends with the process.
+    Memory(AtomicU64),
+    /// It survives a kill of the process.
+    Durable(DurableCount),
+}
+
+impl UnrecordedCount {
+    fn count(&self) -> &AtomicU64 {
+        match self {
+            Self::Memory(count) => count,
+            Self::Durable(count) => count.count(),
+        }
+    }
+}
+
+/// Number of records that a follower may be behind; then it misses the oldest ones.
+const FOLLOWED_RECORDS: usize = 1024;
 
 /// Records that were taken from the queue, and the bytes that they hold there until they are written or lost.
 #[derive(Debug, Default)]
@@ -80,9 +107,13 @@ struct TakenRecords {
 }
 
 impl AuditQueue {
-    /// Creates a queue.
+    /// Creates a queue. `unrecorded` counts the records that are missing in the trail, and begins with those of
+    /// processes that were killed: they are lost.
     #[must_use]
-    pub fn new(options: AuditQueueOptions) -> Arc<Self> {
+    pub fn new(options: AuditQueueOptions, unrecorded: Option<DurableCount>) -> Arc<Self> {
+        let unrecorded =
+            unrecorded.map_or(UnrecordedCount::Memory(AtomicU64::new(0)), UnrecordedCount::Durable);
+        let lost = unrecorded.count().load(Ordering::Relaxed);
         let mut node = [0; 4];
         // Without random bytes, requests of two processes may have the same id.
         let _zeroes = getrandom::fill(&mut node);
@@ -91,15 +122,18 @@ impl AuditQueue {
             options,
             unwritten: AtomicUsize::new(0),
             unwritten_bytes: AtomicUsize::new(0),
-            lost: AtomicU64::new(0),
+            lost: AtomicU64::new(lost),
+            unrecorded,
             removed: AtomicU64::new(0),
             next_number: AtomicU64::new(0),
             node: crate::keys::key::hex(&node),
             not_empty: Notify::new(),
+            written: broadcast::Sender::new(FOLLOWED_RECORDS),
         })
     }
 
-    /// Number of records lost since the start because the queue was full or the gateway stopped.
+    /// Number of records that are lost: since the start because the queue was full or the gateway stopped, and before it
+    /// because the gateway was killed.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
@@ -109,6 +143,12 @@ impl AuditQueue {
     #[must_use]
     pub fn removed(&self) -> u64 {
         self.removed.load(Ordering::Relaxed)
+    }
+
+    /// Returns the records that are written from now on, as JSON.
+    #[must_use]
+    pub fn subscribe(&self) -> broadcast::Receiver<Arc<str>> {
+        self.written.subscribe()
     }
 
     /// Queues an action other than a call.
@@ -121,8 +161,14 @@ impl AuditQueue {
         self.push(QueuedRecord::Change(Box::new(change)));
     }
 
+    /// Queues a run of a scheduled task.
+    pub fn record_run(&self, run: AuditedRun) {
+        self.push(QueuedRecord::Run(Box::new(run)));
+    }
+
     /// Queues a record. If its arguments do not fit, it has their digest instead; if that does not fit, it is lost.
     fn push(&self, mut record: QueuedRecord) {
+        self.unrecorded.count().fetch_add(1, Ordering::Relaxed);
         if !self.reserve(record.bytes()) {
             record.digest();
             if !self.reserve(record.bytes()) {
@@ -173,9 +219,27 @@ impl AuditQueue {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// Counts taken records as written.
-    fn mark_written(&self, records: usize, bytes: usize) {
+    /// Waits until there are queued records. They may have arrived during the last write, which left them here.
+    async fn wait_for_records(&self) {
+        while self.queue_length() == 0 {
+            self.not_empty.notified().await;
+        }
+    }
+
+    /// Counts taken records as written, and the lost ones that they report.
+    fn mark_written(&self, records: usize, bytes: usize, reported: u64) {
         self.release(records, bytes);
+        self.unrecorded.count().fetch_sub(records as u64 + reported, Ordering::Relaxed);
+    }
+
+    /// Passes written records to the followers of the trail.
+    fn announce(&self, records: &[LogRecord]) {
+        if self.written.receiver_count() > 0 {
+            for record in records {
+                // The last follower may have left.
+                let _unfollowed = self.written.send(record.body.as_str().into());
+            }
+        }
     }
 
     /// Counts taken records as lost.

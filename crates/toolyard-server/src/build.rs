@@ -2,9 +2,9 @@
 
 mod auth;
 mod builtins;
+mod bus;
 mod cortexone;
 mod function;
-#[cfg(feature = "full")]
 mod grpc;
 mod http;
 mod mcp;
@@ -31,6 +31,9 @@ use toolyard_net::budget::ByteBudget;
 use toolyard_net::client::HttpClient;
 use toolyard_net::proxy::ProxySettings;
 use toolyard_process::ProcessTable;
+
+pub(crate) use auth::source as credential_source;
+pub(crate) use builtins::tool_group;
 
 use crate::hosting::CodeHosting;
 pub use builtins::BuiltinDeps;
@@ -110,6 +113,11 @@ impl HandlerBuilder {
         self.installed = installed;
     }
 
+    /// Returns the budget for the messages of a handler's server, which has a share of its own like a caller.
+    fn budget_of(&self, handler: &manifest::HandlerConfig) -> ByteBudget {
+        self.budget.owned_by(&format!("handler {}", handler.name.as_str()).into())
+    }
+
     /// Returns the client for a handler with these settings.
     ///
     /// # Errors
@@ -149,18 +157,39 @@ impl HandlerBuilder {
     /// Builds a handler of the manifest.
     #[must_use]
     pub fn build(&self, handler: &manifest::HandlerConfig) -> HandlerEntry {
-        let (name, secrets) = (handler.name.as_str(), SecretRedactor::new(handler.secrets()));
+        let secrets = SecretRedactor::new(handler.secrets());
+        let backend = self.backend(handler, &secrets);
+        self.entry(handler, backend, secrets)
+    }
+
+    /// Builds a handler of the manifest that connects to nothing and offers nothing.
+    pub(crate) fn build_disabled(&self, handler: &manifest::HandlerConfig) -> HandlerEntry {
+        let reason = "disabled by an administrator: restart the handler to enable it";
+        let backend = Arc::new(UnsupportedBackend::because(reason, None));
+        self.entry(handler, backend, SecretRedactor::new(handler.secrets()))
+    }
+
+    /// Returns the entry of a handler with this backend.
+    fn entry(
+        &self,
+        handler: &manifest::HandlerConfig,
+        backend: Arc<dyn Backend>,
+        secrets: SecretRedactor,
+    ) -> HandlerEntry {
+        let name = handler.name.as_str();
         // Each attempt has the handler's timeout, so a call with retries may take several times as long.
         let timeout = retry(handler.kind.retry()).budget(handler.timeout);
-        let backend = self.backend(handler, &secrets);
         let limits = &self.process.limits;
         let size = GateSize { running: limits.concurrent_calls_per_handler, waiting: limits.queued_calls };
         let limits = CallLimits { timeout, gate: CallGate::new(size) };
         let disclosure = builtins::disclosure(&handler.kind);
         let is_builtin = matches!(handler.kind, HandlerKind::Builtins(_));
+        let is_on_bus = matches!(handler.kind, HandlerKind::Bus(_));
         let result_checks = result_checks(&handler.kind);
         let entry = HandlerEntry::new(name, backend, limits);
-        let entry = HandlerEntry { secrets, disclosure, is_builtin, result_checks, ..entry };
+        let model_tools = builtins::model_tools(&handler.kind);
+        let entry = HandlerEntry { model_tools, ..entry };
+        let entry = HandlerEntry { secrets, disclosure, is_builtin, is_on_bus, result_checks, ..entry };
         with_declaration(handler, entry)
     }
 
@@ -169,18 +198,13 @@ impl HandlerBuilder {
         match &handler.kind {
             HandlerKind::Mcp(mcp) => self.mcp(handler, mcp, secrets),
             HandlerKind::Http(http) => self.http(handler, http, secrets),
-            #[cfg(feature = "full")]
             HandlerKind::Grpc(grpc) => self.grpc(handler, grpc, secrets),
-            // The manifest refuses such handlers in this build.
-            #[cfg(not(feature = "full"))]
-            HandlerKind::Grpc(_) => {
-                Arc::new(UnsupportedBackend::because("this build has no gRPC".to_owned(), None))
-            }
             HandlerKind::OpenApi(openapi) => self.openapi(handler, openapi, secrets),
             HandlerKind::Function(function) => self.function(handler, function, secrets),
             HandlerKind::CortexOne(function) => self.cortexone(handler, function, secrets),
+            HandlerKind::Bus(bus) => self.bus(handler, bus),
             HandlerKind::Selector(_) => selector::backend(),
-            HandlerKind::Builtins(builtins) => self.builtins(builtins),
+            HandlerKind::Builtins(builtins) => self.builtins(builtins, secrets),
         }
     }
 }
@@ -217,7 +241,9 @@ const fn result_checks(kind: &HandlerKind) -> ResultChecks {
         HandlerKind::CortexOne(function) => function.tool.is_some(),
         HandlerKind::Grpc(grpc) if matches!(grpc.tools, GrpcToolSettings::Defined(_)) => true,
         HandlerKind::Grpc(_) | HandlerKind::OpenApi(_) => return ResultChecks::Nesting,
-        HandlerKind::Mcp(_) | HandlerKind::Selector(_) | HandlerKind::Builtins(_) => false,
+        HandlerKind::Mcp(_) | HandlerKind::Bus(_) | HandlerKind::Selector(_) | HandlerKind::Builtins(_) => {
+            false
+        }
     };
     if has_tool { ResultChecks::Schema } else { ResultChecks::None }
 }

@@ -41,8 +41,8 @@ impl CallCounters {
 }
 
 impl CallObserver for CallCounters {
-    fn begin<'a>(&'a self, _call: &mut Call, entry: &'a RegistryEntry) -> Box<dyn ObservedCall + 'a> {
-        Box::new(CountedCall { counters: self, entry })
+    fn begin<'a>(&'a self, _call: &mut Call, entry: &'a RegistryEntry) -> Option<Box<dyn ObservedCall + 'a>> {
+        Some(Box::new(CountedCall { counters: self, entry }))
     }
 }
 

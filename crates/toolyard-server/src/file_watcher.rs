@@ -20,13 +20,19 @@ const SETTLE_TIME: Duration = Duration::from_millis(200);
 pub(crate) struct FileWatcher {
     paths: Vec<PathBuf>,
     last_read: ManifestFingerprint,
+    settle_time: Duration,
 }
 
 impl FileWatcher {
     /// Starts watching from the current state.
     pub(crate) async fn of(paths: Vec<PathBuf>) -> Self {
         let last_read = fingerprint(paths.clone()).await;
-        Self { paths, last_read }
+        Self { paths, last_read, settle_time: SETTLE_TIME }
+    }
+
+    /// Sets the time for which files must stay unchanged before they are read.
+    pub(crate) fn settling(self, settle_time: Duration) -> Self {
+        Self { settle_time, ..self }
     }
 
     /// Waits until the files differ from the last read, polling at the interval `every`.
@@ -56,7 +62,7 @@ impl FileWatcher {
     async fn settle(&mut self) {
         loop {
             self.last_read = fingerprint(self.paths.clone()).await;
-            sleep(SETTLE_TIME).await;
+            sleep(self.settle_time).await;
             if fingerprint(self.paths.clone()).await == self.last_read {
                 return;
             }
@@ -69,7 +75,7 @@ async fn fingerprint(paths: Vec<PathBuf>) -> ManifestFingerprint {
 }
 
 /// Runs file system work on a blocking thread.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match spawn_blocking(work).await {
         Ok(done) => done,
         Err(panic) => std::panic::resume_unwind(panic.into_panic()),

@@ -12,6 +12,7 @@ mod handler_status;
 mod last_lists;
 mod provisional_names;
 mod report;
+mod restart;
 mod start;
 mod trial;
 
@@ -192,7 +193,10 @@ impl HandlerFleet {
                 command = commands.recv() => match command {
                     Some(FleetCommand::Edit(EditCommand { handlers, done })) => {
                         let added = self.declared.added.clone();
-                        drop(done.send(self.apply(DeclaredHandlers { manifest: handlers, added })));
+                        let difference = self.apply(DeclaredHandlers { manifest: handlers, added });
+                        // The status has the handlers before it has the digest of their manifest.
+                        self.publish();
+                        drop(done.send(difference));
                     }
                     Some(FleetCommand::Add(EditCommand { handlers, done })) => {
                         let manifest = self.declared.manifest.clone();
@@ -203,6 +207,8 @@ impl HandlerFleet {
                     }
                     Some(FleetCommand::Try(trial)) => self.try_out(*trial),
                     Some(FleetCommand::Refresh(name, done)) => drop(done.send(self.refresh(&name))),
+                    Some(FleetCommand::Restart(name, done)) => drop(done.send(self.restart(&name))),
+                    Some(FleetCommand::Disable(name, done)) => drop(done.send(self.disable(&name))),
                     Some(FleetCommand::Accept(accept)) => self.accept(accept),
                     Some(FleetCommand::MergeAcceptances(records)) => self.merge_acceptances(&records),
                     None => return self.stop().await,
@@ -355,7 +361,7 @@ impl HandlerFleet {
             return member;
         }
         difference.changed.push(declared.name.as_str().to_owned());
-        if is_renamed(&member.status.declared, &declared) {
+        if declared_handlers::is_renamed(&member.status.declared, &declared) {
             return member.with_declaration(declared);
         }
         let successor = ServingHandler::new(self.builder.build(&declared));
@@ -463,24 +469,6 @@ fn redacted(catalog: Arc<Catalog>, secrets: &SecretRedactor, given: &[String]) -
             Arc::new(Catalog { phase: BackendPhase::Unavailable { reason: hidden }, ..(*catalog).clone() })
         }
     }
-}
-
-/// True if an edit changes only names, prices and descriptions of tools, and not the server.
-fn is_renamed(previous: &manifest::HandlerConfig, declared: &manifest::HandlerConfig) -> bool {
-    let (prefix, overrides, price) = (previous.prefix, previous.overrides.clone(), previous.price);
-    let (display_name, description) = (previous.display_name.clone(), previous.description.clone());
-    let same_behavior = manifest::HandlerConfig {
-        prefix,
-        overrides,
-        price,
-        display_name,
-        description,
-        chunking: previous.chunking,
-        rename_arguments: previous.rename_arguments,
-        pin: previous.pin,
-        ..declared.clone()
-    };
-    *previous == same_behavior
 }
 
 async fn next_event(members: &mut [FleetMember]) -> MemberEvent {

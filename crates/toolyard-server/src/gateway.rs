@@ -20,9 +20,49 @@ use crate::telemetry::GatewayTelemetry;
 #[derive(Clone, Default)]
 pub struct MemoryLayerSettings {
     /// Settings of the large-results layer.
-    pub results: watch::Sender<Option<Arc<LargeSettings>>>,
+    results: watch::Sender<Option<Arc<LargeSettings>>>,
     /// Settings of the layer that hands out handles.
-    pub handles: watch::Sender<Option<Arc<SessionHandleSettings>>>,
+    handles: watch::Sender<Option<Arc<SessionHandleSettings>>>,
+}
+
+/// Settings of layers, which apply until this is dropped or others are set.
+pub(crate) struct AppliedLayerSettings {
+    layers: MemoryLayerSettings,
+    results: Option<Arc<LargeSettings>>,
+    handles: Option<Arc<SessionHandleSettings>>,
+}
+
+impl MemoryLayerSettings {
+    /// Sets the settings of the layers.
+    pub(crate) fn apply(
+        &self,
+        results: Option<LargeSettings>,
+        handles: Option<SessionHandleSettings>,
+    ) -> AppliedLayerSettings {
+        let (results, handles) = (results.map(Arc::new), handles.map(Arc::new));
+        self.results.send_replace(results.clone());
+        self.handles.send_replace(handles.clone());
+        AppliedLayerSettings { layers: self.clone(), results, handles }
+    }
+}
+
+impl Drop for AppliedLayerSettings {
+    fn drop(&mut self) {
+        withdraw(&self.layers.results, self.results.as_ref());
+        withdraw(&self.layers.handles, self.handles.as_ref());
+    }
+}
+
+/// Removes these settings, unless others have been set since.
+fn withdraw<T>(current: &watch::Sender<Option<Arc<T>>>, applied: Option<&Arc<T>>) {
+    let Some(applied) = applied else { return };
+    current.send_if_modified(|current| {
+        let is_current = current.as_ref().is_some_and(|current| Arc::ptr_eq(current, applied));
+        if is_current {
+            *current = None;
+        }
+        is_current
+    });
 }
 
 /// Creates the gateway without the layers named in `without_layers`.

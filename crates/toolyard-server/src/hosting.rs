@@ -4,8 +4,10 @@
 //! - `hosted_functions`: functions that are invoked directly;
 //! - `exchanges`: functions as handlers of a manifest;
 //! - `public_fetcher`: network access of functions;
-//! - `runners`, `pods`: the runners of scripts.
+//! - `runners`, `pods`: the runners of scripts;
+//! - `chromium`: the browser that renders pages.
 
+mod chromium;
 mod exchanges;
 mod hosted_functions;
 mod pods;
@@ -21,10 +23,9 @@ use futures_util::future::BoxFuture;
 use toolyard_core::store::Store;
 use toolyard_functions::runtime::{FunctionRuntime, RuntimeOptions};
 use toolyard_functions::{FunctionHost, HostOptions, LentVariable};
-use toolyard_manifest::{FunctionHosting, IsolationPolicy, ProcessSettings, SandboxPolicy};
+use toolyard_manifest::{BusSettings, FunctionHosting, IsolationPolicy, ProcessSettings, SandboxPolicy};
 use toolyard_process::ProcessTable;
 use toolyard_sandbox::packages::{self, PackageInstaller, PackageOptions};
-use toolyard_sandbox::script::interpreter;
 use toolyard_sandbox::{Sandbox, SandboxOptions, UidRange};
 
 use crate::shutdown::Subsystem;
@@ -46,6 +47,10 @@ pub struct CodeHosting {
     check_interval: Duration,
     /// True if packages without a wheel may be compiled.
     build_from_source: bool,
+    /// The message bus, for scripts that others run.
+    bus: BusSettings,
+    /// The store, for large results of such scripts.
+    store: Arc<dyn Store>,
 }
 
 impl CodeHosting {
@@ -56,7 +61,7 @@ impl CodeHosting {
         let packages = PackageInstaller::new(package_options(&process.sandbox, &sandbox));
         let runtimes = FunctionRuntime::new(runtime_options(process, &sandbox));
         let options = host_options(&process.functions, packages.clone());
-        let host = FunctionHost::start(store, Arc::new(runtimes), options);
+        let host = FunctionHost::start(store.clone(), Arc::new(runtimes), options);
         Self {
             sandbox,
             packages,
@@ -64,6 +69,8 @@ impl CodeHosting {
             python: process.sandbox.python.clone(),
             check_interval: process.timeouts.manifest_check,
             build_from_source: process.sandbox.build_from_source,
+            bus: process.bus.clone(),
+            store,
         }
     }
 }
@@ -87,7 +94,7 @@ fn sandbox(policy: &SandboxPolicy, processes: &ProcessTable) -> Sandbox {
 fn package_options(policy: &SandboxPolicy, sandbox: &Sandbox) -> PackageOptions {
     let folder = policy.packages.clone().unwrap_or_else(packages::default_folder);
     PackageOptions {
-        python: interpreter(&policy.python).into(),
+        python: policy.python.clone().into(),
         env: pip_env(std::env::vars_os()),
         hosts: policy.package_hosts.clone(),
         build_from_source: policy.build_from_source,

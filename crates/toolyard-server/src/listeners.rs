@@ -1,5 +1,6 @@
 //! The listening sockets and their TLS certificate.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +15,6 @@ use toolyard_net::workers::WorkerPool;
 
 use crate::context::GatewayContext;
 use crate::file_watcher::FileWatcher;
-#[cfg(feature = "full")]
 use crate::frontends;
 use crate::health::HEALTH_PATHS;
 use crate::routes::GatewayRoutes;
@@ -25,6 +25,7 @@ use crate::status::LastEdit;
 /// The bound sockets of a gateway, before it serves.
 pub(crate) struct BoundListeners {
     http: BoundSockets,
+    console: BoundSockets,
     grpc: BoundSockets,
     /// `None` without TLS.
     pub(crate) certificate: Option<Arc<ServerCertificate>>,
@@ -45,14 +46,24 @@ struct BoundSockets {
 pub(crate) struct ListeningAddresses {
     /// MCP and REST.
     pub(crate) http: Vec<ListenAddress>,
+    /// The same, with the console, if it has addresses of its own.
+    pub(crate) console: Vec<ListenAddress>,
     pub(crate) grpc: Vec<ListenAddress>,
+}
+
+impl ListeningAddresses {
+    /// All addresses of HTTP/1.1.
+    pub(crate) fn http1(&self) -> impl Iterator<Item = &ListenAddress> {
+        self.http.iter().chain(&self.console)
+    }
 }
 
 /// The routes of a gateway by protocol.
 pub(crate) struct ProtocolRoutes {
-    /// MCP and REST.
+    /// MCP and REST, and the console if it has no addresses of its own.
     pub(crate) http: GatewayRoutes,
-    #[cfg_attr(not(feature = "full"), expect(dead_code, reason = "only full builds serve gRPC"))]
+    /// The same, with the console in any case.
+    pub(crate) console: GatewayRoutes,
     pub(crate) grpc: Router,
 }
 
@@ -82,13 +93,19 @@ impl BoundListeners {
             None => None,
         };
         let http = BoundSockets::bind(&process.listen, process, certificate.as_deref()).await?;
+        let console = match process.console.enabled {
+            true => BoundSockets::bind(&process.console.listen, process, certificate.as_deref()).await?,
+            false => BoundSockets::default(),
+        };
         let grpc = BoundSockets::bind(&process.grpc.listen, process, certificate.as_deref()).await?;
-        Ok(Self { http, grpc, certificate, renewal })
+        Ok(Self { http, console, grpc, certificate, renewal })
     }
 
     /// Returns the bound addresses.
     pub(crate) fn listening(&self) -> ListeningAddresses {
-        ListeningAddresses { http: self.http.listening.clone(), grpc: self.grpc.listening.clone() }
+        let Self { http, console, grpc, .. } = self;
+        let [http, console, grpc] = [http, console, grpc].map(|sockets| sockets.listening.clone());
+        ListeningAddresses { http, console, grpc }
     }
 
     /// Serves the routes, and follows the files of the certificate.
@@ -100,16 +117,18 @@ impl BoundListeners {
         context: &GatewayContext,
         routes: ProtocolRoutes,
     ) -> Result<ServingListeners, StartError> {
-        let Self { http, grpc, certificate, renewal: files } = self;
+        let Self { http, console, grpc, certificate, renewal: files } = self;
         let process = &context.process;
         let mut serving = JoinSet::new();
-        if !http.listeners.is_empty() || !grpc.listeners.is_empty() {
+        if [&http, &console, &grpc].iter().any(|sockets| !sockets.listeners.is_empty()) {
             let workers = WorkerPool::start(process.limits.workers).map_err(StartError::Workers)?;
             let (limits, stopping) = (limits(process), context.stopping.clone());
             serving.spawn(async move {
                 let stop = stopped(stopping.subscribe());
                 let http = listener::serve(http.listeners, routes.http, limits, &workers, stop);
-                #[cfg(feature = "full")]
+                let stop = stopped(stopping.subscribe());
+                let console = listener::serve(console.listeners, routes.console, limits, &workers, stop);
+                let http = async { tokio::join!(http, console) };
                 let http = async {
                     let stop = stopped(stopping.subscribe());
                     let grpc = frontends::grpc::serve(grpc.listeners, routes.grpc, limits, &workers, stop);
@@ -136,7 +155,10 @@ impl BoundSockets {
         let mut sockets = Self::default();
         for address in addresses {
             let outcome = sockets.listen(address, process, certificate).await;
-            outcome.map_err(|error| StartError::Listen(address.clone(), error))?;
+            outcome.map_err(|error| match error.kind() {
+                io::ErrorKind::AddrInUse => StartError::InUse(address.clone()),
+                _ => StartError::Listen(address.clone(), error),
+            })?;
         }
         Ok(sockets)
     }

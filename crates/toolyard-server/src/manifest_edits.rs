@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::{fmt, io};
 
 use tokio::sync::oneshot;
-use toolyard_manifest::{Manifest, ProcessSettings};
+use toolyard_manifest::{Manifest, ManifestDocument, ProcessSettings};
 
 use crate::added_servers::AddedServers;
 use crate::context::GatewayContext;
@@ -33,6 +33,30 @@ impl fmt::Display for AppliedEdit {
             f.write_str("; restart to apply the changed `Toolyard` document")?;
         }
         Ok(())
+    }
+}
+
+/// The manifest that a gateway serves.
+#[derive(Debug, Clone)]
+pub struct ServedManifest {
+    /// Digest of its texts.
+    pub digest: String,
+    /// Its documents, without secrets.
+    pub documents: Arc<[ManifestDocument]>,
+    /// True if it has working memory.
+    pub has_memory: bool,
+}
+
+impl ServedManifest {
+    /// Returns the part of a manifest that is shown.
+    #[must_use]
+    pub fn of(manifest: &Manifest) -> Self {
+        let builtins = manifest.process.builtins.as_ref();
+        Self {
+            digest: manifest.digest.clone(),
+            documents: manifest.documents.clone().into(),
+            has_memory: builtins.is_some_and(|builtins| builtins.memory.is_some()),
+        }
     }
 }
 
@@ -69,6 +93,7 @@ impl ManifestApplier {
         self.added.allow(manifest.process.builtins.as_ref().and_then(|builtins| builtins.mcp.clone()));
         let needs_restart = needs_restart(&context.process, &manifest.process);
         let applied = AppliedEdit { handlers, needs_restart };
+        context.manifest.send_replace(ServedManifest::of(manifest));
         context.last_edit.send_replace(Some(LastEdit::now(true, applied.to_string())));
         Ok(applied)
     }

@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, ready};
 use http::header;
 use tokio::task::spawn_blocking;
 use toolyard_manifest::{ListenAddress, ProcessSettings};
@@ -18,10 +18,12 @@ use toolyard_net::guard::BrowserGuard;
 use toolyard_net::listener::HttpService;
 
 use crate::context::GatewayContext;
+use crate::frontends::landing::LandingPage;
 use crate::frontends::rest::{self, ProblemDetails};
 use crate::frontends::{self, FrontendDeps};
 use crate::health;
 use crate::keys::{AuthLayer, AuthenticatedCaller};
+use crate::listeners::ListeningAddresses;
 use crate::start::StartError;
 use crate::telemetry::GatewayTelemetry;
 
@@ -39,32 +41,51 @@ pub enum GatewayStage {
 /// Content type of the Prometheus text format.
 const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Returns every route. All routes except the health checks and the OpenAPI document are authenticated if keys are required.
+/// Returns every route. All routes except the health checks, the OpenAPI document, the agent card, notifications of agents, the exchange of a one-time code for a
+/// session, and the files of the console are authenticated if keys are required.
 ///
 /// # Errors
 /// If a frontend lacks something of this system.
-pub(crate) fn all(
-    context: &GatewayContext,
-    deps: &FrontendDeps<'_>,
-    telemetry: &Arc<GatewayTelemetry>,
-) -> Result<GatewayRoutes, StartError> {
+pub(crate) fn all(context: &GatewayContext, deps: &FrontendDeps<'_>) -> Result<HttpRoutes, StartError> {
     let (guard, keys) = (deps.guard, deps.keys.clone());
     let mcp = frontends::mcp::endpoint(context, deps)?;
     let auth = AuthLayer::new(keys.clone(), guard.clone());
     let metrics =
-        Router::new().route("/metrics", get(metrics)).with_state((guard.clone(), telemetry.clone()));
-    let authenticated = frontends::routes(context, deps, mcp.clone())
+        Router::new().route("/metrics", get(metrics)).with_state((guard.clone(), deps.telemetry.clone()));
+    let rest = rest::state(context, deps);
+    let authenticated = frontends::routes(&rest, deps, mcp.clone())
         .merge(metrics)
         .fallback(rest::not_found)
         .layer(auth.clone());
-    let router = health::routes(context, keys).merge(rest::public_routes(guard)).merge(authenticated);
-    Ok(GatewayRoutes { mcp, auth, router })
+    let notifications = frontends::a2a::notifications::route(context, deps, &rest);
+    let public = rest::public_router(rest, Arc::new(guard.clone()))
+        .merge(notifications)
+        .merge(frontends::a2a::card_route(context, deps.a2a, guard, &keys));
+    let router = health::routes(context, keys.clone()).merge(public).merge(authenticated);
+    let settings = &context.process.console;
+    let with_console = router.clone().merge(frontends::console::routes());
+    let has_console = settings.enabled && settings.listen.is_empty();
+    let main = if has_console { with_console.clone() } else { router };
+    let of_router = |router, has_console| {
+        let landing = LandingPage::new(context, guard.clone(), keys.clone(), has_console);
+        GatewayRoutes { mcp: mcp.clone(), auth: auth.clone(), landing, router }
+    };
+    Ok(HttpRoutes { main: of_router(main, has_console), console: of_router(with_console, true) })
+}
+
+/// All routes, by the addresses that serve them.
+pub(crate) struct HttpRoutes {
+    /// Those of `listen`.
+    pub(crate) main: GatewayRoutes,
+    /// Those of the console's own addresses.
+    pub(crate) console: GatewayRoutes,
 }
 
 /// All routes.
 pub(crate) struct GatewayRoutes {
     mcp: McpEndpoint,
     auth: AuthLayer,
+    landing: LandingPage,
     router: Router,
 }
 
@@ -72,6 +93,9 @@ impl HttpService for GatewayRoutes {
     /// Answers a request. Those to the MCP endpoint, which are most, do not pass the router, which copies and boxes its
     /// services for each request.
     fn answer(&self, request: http::Request<Body>) -> BoxFuture<'static, Response> {
+        if self.landing.is_wanted(&request) {
+            return ready(self.landing.answer(&request)).boxed();
+        }
         if request.uri().path() != PATH {
             return self.router.answer(request);
         }
@@ -82,8 +106,8 @@ impl HttpService for GatewayRoutes {
 
 /// Returns the allowed hosts and origins of requests. Other gateways of a cluster use the configured cluster address as
 /// host.
-pub(crate) fn guard(process: &ProcessSettings, listening: &[ListenAddress]) -> BrowserGuard {
-    let own = listening.iter().filter_map(ListenAddress::tcp).map(|address| host_of(address.ip()));
+pub(crate) fn guard(process: &ProcessSettings, listening: &ListeningAddresses) -> BrowserGuard {
+    let own = listening.http1().filter_map(ListenAddress::tcp).map(|address| host_of(address.ip()));
     let in_cluster = process.cluster.iter().filter_map(|cluster| {
         let address = cluster.address.parse::<http::Uri>().ok()?;
         address.host().map(str::to_owned)
@@ -92,7 +116,7 @@ pub(crate) fn guard(process: &ProcessSettings, listening: &[ListenAddress]) -> B
         own_hosts: own.chain(in_cluster).collect(),
         hosts: process.allowed_hosts.clone(),
         origins: process.allowed_origins.clone(),
-        exposed: listening.iter().any(ListenAddress::is_exposed),
+        exposed: listening.http1().any(ListenAddress::is_exposed),
     }
 }
 

@@ -39,6 +39,12 @@ impl RunningGateway {
         &self.listening.http
     }
 
+    /// The bound addresses of the console, if it has addresses of its own, with the ports that the system chose.
+    #[must_use]
+    pub fn console_listening(&self) -> &[ListenAddress] {
+        &self.listening.console
+    }
+
     /// The bound addresses of the gRPC service, with the ports that the system chose.
     #[must_use]
     pub fn grpc_listening(&self) -> &[ListenAddress] {
@@ -62,6 +68,17 @@ impl RunningGateway {
             Some(address) => format!("{scheme}://{address}/mcp"),
             None => self.listening.http.first().map(ListenAddress::to_string).unwrap_or_default(),
         }
+    }
+
+    /// The URLs of the console on TCP addresses.
+    #[must_use]
+    pub fn console_urls(&self) -> Vec<String> {
+        let scheme = if self.certificate.is_some() { "https" } else { "http" };
+        let settings = &self.context.process.console;
+        let addresses =
+            if settings.listen.is_empty() { &self.listening.http } else { &self.listening.console };
+        let addresses = addresses.iter().filter(|_| settings.enabled).filter_map(ListenAddress::tcp);
+        addresses.map(|address| format!("{scheme}://{address}/")).collect()
     }
 
     /// The MCP frontend, for a client that uses no socket of the gateway.

@@ -3,7 +3,9 @@
 //! The first members are those of a `ToolRegistry`'s status, for all registries of the manifest together. The members
 //! after them are specific to the gateway.
 
+mod last_edit;
 mod listeners;
+mod notices;
 mod overall_phase;
 
 use std::sync::Arc;
@@ -13,18 +15,23 @@ use serde::Serialize;
 use tokio::sync::watch;
 use toolyard_agent::search::{EmbeddingReport, ToolEmbeddings};
 use toolyard_core::backend::Installation;
-use toolyard_core::registry::{EntryKind, NoticeReason, PublishNotice, RegistryEntry};
+use toolyard_core::registry::{EntryKind, NoticeReason, RegistryEntry};
 use toolyard_core::timestamp::iso_8601;
 use toolyard_core::{BackendPhase, FailureCause, Gateway, Registry};
 use toolyard_process::{ProcessInfo, ProcessTable};
 
-use crate::dropped_notices::dropped_notices;
+use crate::audit::AuditQueue;
+use crate::cluster_members::ClusterGateway;
+use crate::dropped_notices::{dropped_notices, skipped_messages};
 use crate::fleet::definitions::DefinitionDigest;
 use crate::fleet::{DefinitionChange, HandlerOrigin, HandlerStatus, ServedDefinition};
 use crate::keys::AuthenticatedCaller;
 use crate::listeners::ListeningAddresses;
+use crate::manifest_edits::ServedManifest;
 
+pub use self::last_edit::LastEdit;
 use self::listeners::ListenerStatus;
+use self::notices::NoticeReport;
 use self::overall_phase::{OverallPhase, count, is_pending};
 
 /// Builds status reports.
@@ -35,32 +42,20 @@ pub struct StatusReporter {
     pub statuses: watch::Receiver<Arc<[HandlerStatus]>>,
     /// The programs of the handlers.
     pub processes: ProcessTable,
+    /// The manifest that is served.
+    pub manifest: watch::Receiver<ServedManifest>,
+    /// The running gateways of the cluster.
+    pub cluster_members: watch::Receiver<Arc<[ClusterGateway]>>,
+    /// Location of the store, without its password.
+    pub store_location: Option<Arc<str>>,
+    /// The audit trail, whose lost records are counted.
+    pub(crate) audit: Arc<AuditQueue>,
     /// Outcome of the last edit of the manifest.
     pub last_edit: watch::Receiver<Option<LastEdit>>,
     /// Embeddings of tools for the search, if an endpoint is configured.
     pub embeddings: Option<Arc<ToolEmbeddings>>,
     /// The bound addresses.
     pub(crate) listening: ListeningAddresses,
-}
-
-/// Outcome of an edit of the manifest.
-#[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct LastEdit {
-    /// Time of the edit.
-    pub time: String,
-    /// True if it was applied. Otherwise nothing has changed.
-    pub applied: bool,
-    /// The changes, or the reason for the refusal.
-    pub message: String,
-}
-
-impl LastEdit {
-    /// Creates the outcome of an edit that has just been applied or refused.
-    #[must_use]
-    pub fn now(applied: bool, message: String) -> Self {
-        Self { time: iso_8601(SystemTime::now()), applied, message }
-    }
 }
 
 #[derive(Debug, Serialize)]
@@ -76,8 +71,20 @@ struct GatewayStatus {
     /// The listening addresses, for operators.
     #[serde(skip_serializing_if = "Option::is_none")]
     listeners: Option<Vec<ListenerStatus>>,
+    /// Digest of the manifest's texts, for callers that no scope limits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    manifest_digest: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_edit: Option<LastEdit>,
+    /// Location of the store, for operators.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    store: Option<Arc<str>>,
+    /// Number of lost records of the audit trail, for operators.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lost_audit_records: Option<u64>,
+    /// The running gateways of the cluster, for operators.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    cluster: Arc<[ClusterGateway]>,
     version: &'static str,
 }
 
@@ -133,7 +140,10 @@ struct HandlerStatusReport {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unchecked: Vec<UncheckedToolReport>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    left_out: Vec<LeftOutReport>,
+    left_out: Vec<NoticeReport>,
+    /// Items that are published with repairs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    repaired: Vec<NoticeReport>,
     /// Number of tools with arguments that are published under other names.
     #[serde(skip_serializing_if = "is_zero")]
     tools_with_renamed_arguments: usize,
@@ -143,6 +153,9 @@ struct HandlerStatusReport {
     /// Number of notifications of the server that belonged to no client for certain.
     #[serde(skip_serializing_if = "is_none_dropped")]
     dropped_notifications: u64,
+    /// Number of lines and events of the server that are not messages.
+    #[serde(skip_serializing_if = "is_none_dropped")]
+    skipped_messages: u64,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -160,14 +173,6 @@ fn is_zero(number: &usize) -> bool {
 struct UncheckedToolReport {
     tool: Arc<str>,
     reason: String,
-}
-
-/// An item of a server's list that is not published.
-#[derive(Debug, Serialize)]
-struct LeftOutReport {
-    kind: &'static str,
-    name: Arc<str>,
-    reason: Arc<str>,
 }
 
 /// A tool whose definition differs from the accepted one.
@@ -241,6 +246,8 @@ impl StatusReporter {
     /// may block for a moment.
     #[must_use]
     pub fn status(&self, caller: &AuthenticatedCaller) -> String {
+        // Before the handlers, so that it is never that of a later manifest.
+        let manifest_digest = sees_all(caller).then(|| self.manifest.borrow().digest.clone());
         let registry = Registry::view_for(self.gateway.registry(), &caller.to_caller());
         let statuses = self.visible_statuses(caller, &registry);
         let (handlers, discovered_tools) = self.handler_reports(&registry, &statuses);
@@ -260,7 +267,11 @@ impl StatusReporter {
                 estimated_tokens: advertised.tokens(),
             },
             listeners: caller.access.admin.then(|| ListenerStatus::of(&self.listening)),
-            last_edit: self.last_edit.borrow().clone().filter(|_| caller.access.admin),
+            manifest_digest,
+            last_edit: self.last_edit.borrow().clone().filter(|_| sees_all(caller)),
+            store: self.store_location.clone().filter(|_| caller.access.admin),
+            lost_audit_records: Some(self.audit.lost()).filter(|lost| caller.access.admin && *lost > 0),
+            cluster: if caller.access.admin { self.cluster_members.borrow().clone() } else { Arc::from([]) },
             version: env!("CARGO_PKG_VERSION"),
         };
         // Serializing these types cannot fail.
@@ -296,14 +307,14 @@ impl StatusReporter {
         Some(handler.declared.kind.name().to_owned())
     }
 
-    /// Returns the handlers visible to a caller: all for operators, otherwise those with something callable.
+    /// Returns the handlers visible to a caller: all for operators and for callers without a key, otherwise those with
+    /// something callable.
     fn visible_statuses(&self, caller: &AuthenticatedCaller, registry: &Registry) -> Vec<HandlerStatus> {
         let has_something = |standing: &HandlerStatus| {
             registry.phases().iter().any(|(handler, _)| **handler == *standing.declared.name.as_str())
         };
         let statuses = self.statuses.borrow().clone();
-        let handler_reports =
-            statuses.iter().filter(|standing| caller.access.admin || has_something(standing));
+        let handler_reports = statuses.iter().filter(|standing| sees_all(caller) || has_something(standing));
         // Changed tools are reported to operators only: others may not be allowed to see all of them.
         let changes = |standing: &HandlerStatus| match caller.access.admin {
             true => standing.changes.clone(),
@@ -328,7 +339,7 @@ impl StatusReporter {
         let mut handlers = Vec::new();
         let mut tools: Vec<_> = registry.callable_entries(EntryKind::Tools).collect();
         tools.sort_by(|one, other| one.name.cmp(&other.name));
-        let dropped = dropped_notices(registry);
+        let (dropped, skipped) = (dropped_notices(registry), skipped_messages(registry));
         for standing in statuses.iter() {
             let name = standing.declared.name.as_str();
             let endpoint = standing.service_url.clone();
@@ -341,15 +352,28 @@ impl StatusReporter {
                 tools: discovered_tools.len() - before,
                 processes: processes.collect(),
                 unchecked: own().filter_map(|entry| UncheckedToolReport::of(entry)).collect(),
-                left_out: registry.notices().iter().filter_map(|n| LeftOutReport::of(n, name)).collect(),
+                left_out: NoticeReport::all(registry, name, |what| match what {
+                    NoticeReason::LeftOut(reason) => Some(reason),
+                    _ => None,
+                }),
+                repaired: NoticeReport::all(registry, name, |what| match what {
+                    NoticeReason::Repaired(repairs) => Some(repairs),
+                    _ => None,
+                }),
                 tools_with_renamed_arguments: own().filter(|entry| has_renamed_arguments(entry)).count(),
                 tools_with_illegal_arguments: own().filter(|entry| has_illegal_arguments(entry)).count(),
                 dropped_notifications: dropped.get(name).copied().unwrap_or_default(),
+                skipped_messages: skipped.get(name).copied().unwrap_or_default(),
                 ..HandlerStatusReport::new(standing, endpoint)
             });
         }
         (handlers, discovered_tools)
     }
+}
+
+/// True if all handlers exist for a caller: an operator, or one without a key, which no scope limits.
+fn sees_all(caller: &AuthenticatedCaller) -> bool {
+    caller.access.admin || caller.grant.is_none()
 }
 
 /// Returns the conditions of the specification, then those of its reference implementation.
@@ -414,21 +438,6 @@ impl UncheckedToolReport {
     }
 }
 
-impl LeftOutReport {
-    /// Returns the item of a notice if it is one of this handler that was left out.
-    fn of(notice: &PublishNotice, handler: &str) -> Option<Self> {
-        let NoticeReason::LeftOut(reason) = &notice.what else { return None };
-        let kind = match notice.kind {
-            EntryKind::Tools => "tool",
-            EntryKind::Prompts => "prompt",
-            EntryKind::Resources => "resource",
-            EntryKind::Templates => "template",
-        };
-        let report = || Self { kind, name: notice.own.clone(), reason: reason.clone() };
-        (*notice.handler == *handler).then(report)
-    }
-}
-
 impl HandlerStatusReport {
     fn new(standing: &HandlerStatus, endpoint: Arc<str>) -> Self {
         let installation = standing.installation();
@@ -457,9 +466,11 @@ impl HandlerStatusReport {
             changes: standing.changes.iter().map(ToolChangeReport::from).collect(),
             unchecked: Vec::new(),
             left_out: Vec::new(),
+            repaired: Vec::new(),
             tools_with_renamed_arguments: 0,
             tools_with_illegal_arguments: 0,
             dropped_notifications: 0,
+            skipped_messages: 0,
         }
     }
 }

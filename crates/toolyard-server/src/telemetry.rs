@@ -3,24 +3,24 @@
 //! - [`names`]: names of every instrument, span and attribute;
 //! - `metrics`, `labels`: measurements of calls, under a limited number of labels;
 //! - `gauges`: values that are read when metrics are collected;
-//! - `trace`, `context`: spans, and the trace context of a call;
+//! - `trace`, `context`, `scripts`: spans, and the trace context of a call;
+//! - `history`: the metrics of the last hours;
 //! - `settings`: the collector, from the manifest or the environment;
 //! - `export`, `spans`, `losses`, `collector`: export to a collector, outside the path of calls.
 //!
 //! There are no globals: providers are created here and passed on.
 
-#[cfg(feature = "full")]
 mod collector;
 mod context;
-#[cfg(feature = "full")]
 mod export;
 mod gauges;
+pub(crate) mod history;
 mod labels;
 mod losses;
 mod metrics;
 pub mod names;
+mod scripts;
 mod settings;
-#[cfg(feature = "full")]
 mod spans;
 mod trace;
 
@@ -36,6 +36,7 @@ use opentelemetry::{Key, KeyValue, Value};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::metrics::{Instrument, MeterProviderBuilder, SdkMeterProvider, Stream};
 use prometheus::{Registry, TextEncoder};
+use tokio::task::JoinSet;
 use toolyard_core::Observers;
 
 use gauges::GaugeSources;
@@ -51,11 +52,13 @@ const SETS_PER_TOOL: usize = 4;
 /// Metrics and traces of a gateway.
 pub struct GatewayTelemetry {
     page: Registry,
+    history: Arc<history::MetricsHistory>,
+    /// The task that adds points to the history.
+    _following: JoinSet<()>,
     /// Kept for the gauges, which end with their provider.
     _meters: SdkMeterProvider,
     metrics: Arc<metrics::CallMetrics>,
     traces: Arc<trace::CallTraces>,
-    #[cfg(feature = "full")]
     export_tasks: Option<export::ExportTasks>,
 }
 
@@ -77,24 +80,12 @@ impl GatewayTelemetry {
         meters = with_cardinality_limit(meters, process.limits.metric_labels);
         let losses = Arc::new(losses::TelemetryLosses::default());
 
-        #[cfg(feature = "full")]
         let (meters, export_tasks, tracers) = match collector {
             None => (meters, None, None),
             Some(collector) => {
                 let parts = export::start(&collector, process, &resource, meters, &losses)?;
                 (parts.meters, Some(parts.export_tasks), Some(parts.tracers))
             }
-        };
-        #[cfg(not(feature = "full"))]
-        let tracers = {
-            // A manifest that names a collector is refused earlier.
-            if collector.is_some() {
-                tracing::warn!(
-                    "no telemetry is exported, although OTEL_EXPORTER_OTLP_ENDPOINT is set: this build has no OTLP; use \
-                     the program of a release, or build it with `--features full`"
-                );
-            }
-            None
         };
 
         let meters = meters.build();
@@ -104,14 +95,20 @@ impl GatewayTelemetry {
         losses.register(&meter, prefix);
         gauges::register(&meter, prefix, GaugeSources::of(context), metrics.clone());
         let traces = Arc::new(trace::CallTraces::new(tracers));
-        Ok(Self {
-            page,
-            _meters: meters,
-            metrics,
-            traces,
-            #[cfg(feature = "full")]
-            export_tasks,
-        })
+        let (tools, processes) = (context.fleet.registry.clone(), context.processes.clone());
+        let history = Arc::new(history::MetricsHistory::new(page.clone(), tools, processes));
+        let mut following = JoinSet::new();
+        following.spawn(history.clone().follow());
+        Ok(Self { page, history, _following: following, _meters: meters, metrics, traces, export_tasks })
+    }
+
+    /// Returns an executor whose scripts have spans and are measured.
+    pub(crate) fn observed_scripts(
+        &self,
+        executor: Arc<dyn toolyard_core::ScriptExecutor>,
+    ) -> Arc<dyn toolyard_core::ScriptExecutor> {
+        let (traces, metrics) = (self.traces.clone(), self.metrics.clone());
+        Arc::new(scripts::ObservedScripts { executor, traces, metrics })
     }
 
     /// Returns the observers of calls. The trace comes first, so that what the others record belongs to it.
@@ -126,6 +123,11 @@ impl GatewayTelemetry {
         }
     }
 
+    /// Calls and memory of the last hours.
+    pub(crate) const fn history(&self) -> &Arc<history::MetricsHistory> {
+        &self.history
+    }
+
     /// Renders the metrics for Prometheus. Takes a while if there are many.
     #[must_use]
     pub fn page(&self) -> String {
@@ -134,9 +136,7 @@ impl GatewayTelemetry {
     }
 
     /// Exports what is left, within the configured time.
-    #[cfg_attr(not(feature = "full"), expect(clippy::unused_async, reason = "there is nothing to wait for"))]
     pub async fn stop(&self) {
-        #[cfg(feature = "full")]
         if let Some(export_tasks) = &self.export_tasks {
             export_tasks.stop().await;
         }

@@ -66,9 +66,6 @@ pub enum StoreOpenError {
     /// The URL is invalid. The reason does not repeat the URL.
     #[error("invalid URL of the store: {0}")]
     Url(String),
-    /// This program was built without PostgreSQL support.
-    #[error("this build has no PostgreSQL: use the program of a release, or build it with `--features full`")]
-    WithoutPostgres,
     /// The database refuses.
     #[error("cannot open the store {location}: {advice}", advice = advice(source.kind))]
     Database {
@@ -124,11 +121,9 @@ impl StoreOpenError {
         match self {
             Self::NewerVersion { .. } | Self::ForeignDatabase { .. } => StoreErrorKind::Unreadable,
             Self::Database { source, .. } => source.kind,
-            Self::Folder { .. }
-            | Self::File { .. }
-            | Self::Missing { .. }
-            | Self::Url(_)
-            | Self::WithoutPostgres => StoreErrorKind::Unavailable,
+            Self::Folder { .. } | Self::File { .. } | Self::Missing { .. } | Self::Url(_) => {
+                StoreErrorKind::Unavailable
+            }
         }
     }
 }

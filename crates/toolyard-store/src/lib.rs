@@ -1,6 +1,7 @@
 //! Persistent state: the traits of [`toolyard_core::store`] on SQLite, and on PostgreSQL for several gateways.
 //!
 //! - [`location`]: locations of stores;
+//! - [`durable_count`]: a count that survives a kill of the process;
 //! - [`error`]: errors of opening and of backing up, with their remedies;
 //! - [`reopening`]: a store that may be unavailable at first, or for a while;
 //! - `sqlite`: one file, one writer thread, two reader threads;
@@ -12,10 +13,10 @@
 //! `fsync`. No other crate of the workspace contains SQL.
 
 mod convert;
+pub mod durable_count;
 pub mod error;
 pub mod location;
 mod log_block;
-#[cfg(feature = "postgres")]
 mod postgres;
 pub mod reopening;
 mod select;
@@ -27,6 +28,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use toolyard_core::store::Store;
 
+pub use durable_count::DurableCount;
 pub use error::{BackupError, StoreOpenError};
 pub use location::{DatabaseLocation, PostgresUrl};
 pub use reopening::ReopeningStore;
@@ -89,12 +91,9 @@ pub async fn open_closable(options: &StoreOptions) -> Result<Arc<dyn ClosableSto
     match &options.location {
         DatabaseLocation::Memory => Ok(Arc::new(sqlite::memory(options.queue).await?)),
         DatabaseLocation::File(path) => Ok(Arc::new(sqlite::open(path, options.queue).await?)),
-        #[cfg(feature = "postgres")]
         DatabaseLocation::Postgres(url) => {
             Ok(Arc::new(postgres::open(url, options.connections, options.queue).await?))
         }
-        #[cfg(not(feature = "postgres"))]
-        DatabaseLocation::Postgres(_) => Err(StoreOpenError::WithoutPostgres),
     }
 }
 
@@ -118,13 +117,9 @@ pub async fn describe(location: &DatabaseLocation) -> Result<StoreDescription, S
     let (version, size) = match location {
         DatabaseLocation::Memory => (None, 0),
         DatabaseLocation::File(path) => sqlite::describe(path).await?,
-        #[cfg(feature = "postgres")]
         DatabaseLocation::Postgres(url) => postgres::describe(url).await?,
-        #[cfg(not(feature = "postgres"))]
-        DatabaseLocation::Postgres(_) => return Err(StoreOpenError::WithoutPostgres),
     };
     let newest = match location {
-        #[cfg(feature = "postgres")]
         DatabaseLocation::Postgres(_) => postgres::LATEST_VERSION,
         _ => sqlite::LATEST_VERSION,
     };

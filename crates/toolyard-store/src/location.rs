@@ -53,7 +53,6 @@ impl PostgresUrl {
     ///
     /// # Errors
     /// Errors if the URL is invalid, or if this program was built without PostgreSQL support.
-    #[cfg(feature = "postgres")]
     pub fn parse(url: &str) -> Result<Self, StoreOpenError> {
         let config: tokio_postgres::Config =
             url.parse().map_err(|error| StoreOpenError::Url(crate::postgres::message_with_cause(&error)))?;
@@ -64,20 +63,13 @@ impl PostgresUrl {
     ///
     /// # Errors
     /// Always.
-    #[cfg(not(feature = "postgres"))]
-    pub fn parse(_: &str) -> Result<Self, StoreOpenError> {
-        Err(StoreOpenError::WithoutPostgres)
-    }
-
     /// The URL with its password, for connecting.
-    #[cfg(feature = "postgres")]
     pub(crate) fn expose(&self) -> &str {
         &self.url
     }
 }
 
 /// Builds the redacted URL from the parsed parts, so that no password has to be found in the text.
-#[cfg(feature = "postgres")]
 fn redacted_url(config: &tokio_postgres::Config) -> String {
     use tokio_postgres::config::Host;
     let ports = config.get_ports();
@@ -105,7 +97,7 @@ impl fmt::Debug for PostgresUrl {
     }
 }
 
-#[cfg(all(test, feature = "postgres"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

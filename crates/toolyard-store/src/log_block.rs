@@ -110,7 +110,7 @@ impl BlockBuilder {
 
     /// Adds a new record.
     pub(crate) fn add(&mut self, number: i64, record: &LogRecord) {
-        let tags = record.tags.iter().map(|(name, value)| (*name, value.as_str()));
+        let tags = record.tags.iter().map(|(name, value)| (*name, &**value));
         self.push(number, convert::unix_millis(record.time), tags, &record.body);
     }
 
@@ -144,7 +144,14 @@ impl BlockBuilder {
         times.push(time_ms.wrapping_sub(self.last.1));
         lengths.push(body.len());
         let mut key = String::new();
+        let mut previous = tagged.last().map(Vec::as_slice).unwrap_or_default().iter();
         let positions = tags.map(|(name, value)| {
+            // Most records have the tags of the one before.
+            if let Some(position) = previous.next()
+                && all_tags[*position] == (Cow::Borrowed(name), Cow::Borrowed(value))
+            {
+                return *position;
+            }
             key.clear();
             key.extend([name, "\0", value]);
             if let Some(position) = self.positions.get(&key) {
@@ -154,7 +161,8 @@ impl BlockBuilder {
             self.positions.insert(key.clone(), all_tags.len() - 1);
             all_tags.len() - 1
         });
-        tagged.push(positions.collect());
+        let positions = positions.collect();
+        tagged.push(positions);
         self.bodies.push_str(body);
         self.last = (number, time_ms);
         self.earliest_ms = self.earliest_ms.min(time_ms);

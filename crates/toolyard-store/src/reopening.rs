@@ -10,7 +10,7 @@ use toolyard_core::store::{
     StoreError, StoreErrorKind, StoreFuture, StoredRecord, StoredValue,
 };
 
-use crate::{ClosableStore, StoreOpenError, StoreOptions};
+use crate::{ClosableStore, DatabaseLocation, StoreOpenError, StoreOptions};
 
 /// Time between two attempts to open the store. The cause seldom goes away by itself, and each attempt delays its
 /// caller.
@@ -41,6 +41,12 @@ impl ReopeningStore {
         let state =
             StoreState::Closed { kind: StoreErrorKind::Unavailable, reason, retry_at: Instant::now() };
         Self { options, state: Mutex::new(state) }
+    }
+
+    /// Returns the location of the store.
+    #[must_use]
+    pub const fn location(&self) -> &DatabaseLocation {
+        &self.options.location
     }
 
     /// Opens the store now, even if the last attempt was a moment ago.
@@ -159,10 +165,14 @@ impl LeaseStore for ReopeningStore {
     fn release<'a>(&'a self, name: &'a str, holder: &'a str) -> StoreFuture<'a, ()> {
         Box::pin(async move { self.store().await?.release(name, holder).await })
     }
+
+    fn forget<'a>(&'a self, name: &'a str, holder: &'a str) -> StoreFuture<'a, ()> {
+        Box::pin(async move { self.store().await?.forget(name, holder).await })
+    }
 }
 
 impl LogStore for ReopeningStore {
-    fn append(&self, space: KeySpace, records: Vec<LogRecord>) -> StoreFuture<'_, ()> {
+    fn append(&self, space: KeySpace, records: Arc<[LogRecord]>) -> StoreFuture<'_, ()> {
         Box::pin(async move { self.store().await?.append(space, records).await })
     }
 

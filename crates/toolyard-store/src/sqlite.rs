@@ -44,8 +44,7 @@ pub(crate) struct SqliteStore {
 pub(crate) async fn open(path: &Path, queue: usize) -> Result<SqliteStore, StoreOpenError> {
     let path = path.to_owned();
     run_blocking(move || {
-        let mut connection = file::open_writer(&path)?;
-        migration::migrate(&mut connection).map_err(|error| error.into_open_error(&path.display()))?;
+        let connection = file::open_writer(&path)?;
         let database_error = |error| file::database_error(&path, error);
         let connections = [
             file::open_reader(&path).map_err(database_error)?,

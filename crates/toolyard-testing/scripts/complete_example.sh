@@ -4,35 +4,7 @@
 set -eu
 toolyard=$1 manifest=$2 peers=$3 scripts=$4 proto=$5
 
-ip link set lo up
-# Not every kernel has dummy interfaces.
-device=dummy0
-ip link add dummy0 type dummy 2> /dev/null && ip link set dummy0 up || device=lo
-for address in 10.55.0.1 10.55.0.2 10.55.0.3; do ip address add $address/24 dev $device; done
-cat > hosts <<HOSTS
-127.0.0.1 localhost
-10.55.0.1 api.example.com
-10.55.0.2 user-grpc.internal.svc.cluster.local
-10.55.0.3 mcp-code.tools.svc.cluster.local
-HOSTS
-mount --bind hosts /etc/hosts
-
-# Waits until a file has a text.
-await() {
-  count=0
-  until grep -q "$2" "$1" 2>/dev/null; do
-    count=$((count + 1))
-    if [ $count -gt 600 ]; then echo "no '$2' in $1:"; cat "$1"; exit 1; fi
-    sleep 0.1
-  done
-}
-
-"$peers/python/bin/python" "$scripts/calculator_api.py" 10.55.0.1 443 > api.log 2>&1 &
-"$peers/grpc/bin/python" "$scripts/grpc_shop.py" host=10.55.0.2 port=50051 "omnia=$proto" without=orders > grpc.log 2>&1 &
-PORT=8080 "$peers/node_modules/.bin/mcp-server-everything" sse > mcp.log 2>&1 &
-await api.log serving
-await grpc.log 50051
-await mcp.log 'running on port'
+. "$scripts/example_servers.sh"
 export SSL_CERT_FILE="$PWD/ca.pem"
 "$toolyard" serve -f "$manifest" --listen 127.0.0.1:8099 > gateway.log 2>&1 &
 await gateway.log 'serving MCP'

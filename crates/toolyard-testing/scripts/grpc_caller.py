@@ -3,7 +3,7 @@
     grpc_caller.py STUBS TARGET [OPTION=VALUE...]
 
 STUBS is a folder with the modules that grpcio-tools generates. Each line of standard input is a request as JSON, and the
-answer is a line of standard output. Options: `key`, and the files `ca`, `cert` and `certkey`.
+answer is a line of standard output. Options: `key`, `authority`, and the files `ca`, `cert` and `certkey`.
 """
 
 import json
@@ -20,6 +20,10 @@ from omnia.tools.v1 import tools_pb2, tools_pb2_grpc
 target = sys.argv[2]
 options = dict(option.split("=", 1) for option in sys.argv[3:])
 limits = [("grpc.max_receive_message_length", 64 << 20), ("grpc.max_send_message_length", 64 << 20)]
+
+
+if "authority" in options:
+    limits.append(("grpc.default_authority", options["authority"]))
 
 
 def file(name):
@@ -65,7 +69,7 @@ def shown(response):
 
 def failure(error):
     details = dict(error.trailing_metadata() or ()).get("grpc-status-details-bin", b"")
-    reasons = ["TOOL_NOT_FOUND", "INVALID_ARGUMENTS", "OVERLOADED", "RATE_LIMITED", "TIMEOUT", "UNAUTHENTICATED"]
+    reasons = ["TOOL_NOT_FOUND", "INVALID_ARGUMENTS", "OVERLOADED", "RATE_LIMITED", "TIMEOUT", "UNAUTHENTICATED", "DENIED"]
     known = [reason for reason in reasons if reason.encode() in details]
     return {"code": error.code().name, "details": error.details()} | ({"reason": known[0]} if known else {})
 

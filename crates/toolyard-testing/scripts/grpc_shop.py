@@ -1,7 +1,7 @@
 """A gRPC server on PyPI's grpcio: the services of shop.proto, the Omnia tool protocol, reflection and health checks.
 
 Options: port=N, tls=FOLDER (with cert.pem and key.pem; ca.pem for clients' certificates), mutual, without=reflection,
-without=health, without=orders, omnia=PROTO (the tool protocol of this file).
+without=health, without=orders, pings (any number is accepted), omnia=PROTO (the tool protocol of this file).
 """
 
 import concurrent.futures
@@ -27,15 +27,19 @@ class Orders(services.OrdersServicer):
         self.failures = {}
 
     def order(self, request, state):
-        return protos.Order(id=request.id, note="x" * request.note_bytes, state=state)
+        former = [protos.STATE_OPEN] * request.former_states
+        return protos.Order(id=request.id, note="x" * request.note_bytes, state=state, former_states=former)
 
-    def GetOrder(self, request, context):
+    def wait(self, request, context):
         if request.HasField("delay"):
             cancelled = threading.Event()
             context.add_callback(cancelled.set)
             print("waiting", file=sys.stderr, flush=True)
             if cancelled.wait(request.delay.seconds + request.delay.nanos / 1e9):
                 print("cancelled", file=sys.stderr, flush=True)
+
+    def GetOrder(self, request, context):
+        self.wait(request, context)
         if request.id < 0:
             context.abort(grpc.StatusCode.NOT_FOUND, f"no order {request.id}")
         return self.order(request, protos.STATE_OPEN)
@@ -43,6 +47,7 @@ class Orders(services.OrdersServicer):
     def WatchOrder(self, request, context):
         for number in range(request.states):
             yield self.order(request, 1 + number % 2)
+        self.wait(request, context)
         if request.id < 0:
             context.abort(grpc.StatusCode.DATA_LOSS, "the stream broke")
 
@@ -65,7 +70,10 @@ class Orders(services.OrdersServicer):
         return protos.Order()
 
 
-server = grpc.server(concurrent.futures.ThreadPoolExecutor(16), options=[("grpc.so_reuseport", 0)])
+settings = [("grpc.so_reuseport", 0)]
+if "pings" in OPTIONS:
+    settings.append(("grpc.http2.max_ping_strikes", 0))
+server = grpc.server(concurrent.futures.ThreadPoolExecutor(16), options=settings)
 names = []
 if "orders" not in WITHOUT:
     services.add_OrdersServicer_to_server(Orders(), server)

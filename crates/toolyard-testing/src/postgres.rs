@@ -100,6 +100,11 @@ impl PostgresServer {
         assert!(changes.is_some_and(|changes| changes > 0), "{tag}{}", String::from_utf8_lossy(&done.stderr));
     }
 
+    /// Returns the process of the server, whose children serve its connections.
+    pub fn pid(&self) -> u32 {
+        self.process.as_ref().expect("the server runs").id()
+    }
+
     /// Returns the folder of the server.
     pub fn folder(&self) -> &Path {
         self.folder.path()

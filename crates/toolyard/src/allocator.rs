@@ -2,6 +2,9 @@
 //!
 //! glibc returns a large buffer to the system when it is freed, but each time raises the threshold above which a buffer
 //! is large, up to 32 MiB. An explicit threshold stays fixed. Small buffers stay in heaps.
+//!
+//! mimalloc 3 was measured and not taken. It saves a twelfth of the instructions of a call, but reserves a gigabyte of
+//! writable memory, which exceeds the limit of the workers of functions, which are processes of this program.
 
 /// Threshold in bytes above which a freed buffer returns to the system. It is the initial value of glibc.
 #[cfg(target_env = "gnu")]

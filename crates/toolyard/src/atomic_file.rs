@@ -1,21 +1,26 @@
 //! Atomic replacement and backups of files that other programs write as well.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use toolyard_manifest::refuse_named_pipe;
+use toolyard_server::atomic_file::write;
 
 /// Maximum number of backups beside a file.
 const MAX_BACKUPS: u32 = 100;
 
+/// Mode of a new file.
+const NEW_FILE_MODE: u32 = 0o666;
+
 /// Reads a file, or returns `None` if it does not exist.
 ///
 /// # Errors
-/// Fails if the file cannot be read or is not UTF-8.
+/// Fails if the file cannot be read, is a named pipe, or is not UTF-8.
 pub(crate) fn read_optional(path: &Path) -> anyhow::Result<Option<String>> {
-    match fs::read_to_string(path) {
+    match refuse_named_pipe(path).and_then(|()| fs::read_to_string(path)) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
@@ -58,43 +63,7 @@ pub(crate) fn replace(path: &Path, before: Option<&str>, after: &str) -> anyhow:
     if read_optional(path)?.as_deref() != before {
         bail!("{} was changed by another program; nothing is written", path.display());
     }
-    let path = match before {
-        Some(_) => path.canonicalize()?,
-        None => path.to_owned(),
-    };
-    write_atomically(&path, after).with_context(|| format!("cannot write {}", path.display()))
-}
-
-fn write_atomically(path: &Path, text: &str) -> io::Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    let new = TemporaryFile::beside(path)?;
-    let mut file = new.create()?;
-    if let Ok(old) = fs::metadata(path) {
-        file.set_permissions(old.permissions())?;
-    }
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&new.0, path)
-}
-
-/// A file that is removed on drop unless it was renamed.
-struct TemporaryFile(PathBuf);
-
-impl TemporaryFile {
-    fn beside(path: &Path) -> io::Result<Self> {
-        let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy();
-        Ok(Self(path.with_file_name(format!(".{name}.{}", std::process::id()))))
-    }
-
-    fn create(&self) -> io::Result<File> {
-        OpenOptions::new().write(true).create_new(true).open(&self.0)
-    }
-}
-
-impl Drop for TemporaryFile {
-    fn drop(&mut self) {
-        fs::remove_file(&self.0).ok();
-    }
+    let written =
+        path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| write(path, after, NEW_FILE_MODE));
+    written.with_context(|| format!("cannot write {}", path.display()))
 }

@@ -28,7 +28,7 @@ pub(crate) struct AuditArgs {
     #[arg(long, value_name = "ID")]
     key: Option<String>,
 
-    /// Only records about this tool, prompt, resource, key or handler
+    /// Only records about this tool, prompt, resource, scheduled task, key or handler
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 
@@ -36,12 +36,12 @@ pub(crate) struct AuditArgs {
     #[arg(long, value_name = "HANDLER")]
     handler: Option<String>,
 
-    /// Only calls with this outcome: ok, tool_error or an error code
+    /// Only calls with this outcome: ok, tool_error or an error code; of scheduled tasks ok, failed or interrupted
     #[arg(long, value_name = "OUTCOME")]
     outcome: Option<String>,
 
-    /// Only this action: call, key_created, key_revoked, handler_refreshed, tool_changed, tool_added, tool_accepted,
-    /// log_changed, function_saved, function_published, function_deleted or records_lost
+    /// Only this action: call, task_fired, key_created, key_revoked, handler_refreshed, tool_changed, tool_added,
+    /// tool_accepted, task_cancelled, log_changed, function_saved, function_published, function_deleted or records_lost
     #[arg(long, value_name = "ACTION")]
     action: Option<String>,
 

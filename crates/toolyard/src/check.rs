@@ -5,9 +5,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use toolyard_manifest::{Manifest, ManifestProblem, ManifestProblems};
+use toolyard_manifest::{
+    HandlerConfig, HandlerKind, Manifest, ManifestProblem, ManifestProblems, OpenApiSpec,
+};
+use toolyard_openapi::{DescriptionSources, ReadOptions, ServiceDescription};
 
-use crate::output::{OutputFormat, count, print};
+use crate::output::{OutputFormat, count, note, print};
 use crate::{BadInput, default_manifest};
 
 /// Check manifests and report all problems
@@ -19,8 +22,8 @@ Examples:
   toolyard check --output json tools.yaml
   cat tools.yaml | toolyard check -
 
-Starts no servers and opens no connections. The variables and files that the manifests refer to must exist. The
-exit status is 2 if there are problems.")]
+Starts no servers and opens no connections. The variables and secret files that the manifests refer to must exist;
+certificates and descriptions are read by the gateway. The exit status is 2 if there are problems.")]
 pub(crate) struct CheckArgs {
     /// Manifest, directory of manifests, or `-` for standard input (default: `toolyard.yaml` here or in
     /// ~/.config/toolyard)
@@ -46,6 +49,9 @@ pub(crate) fn run(args: &CheckArgs, format: OutputFormat) -> Result<ExitCode, Ba
             json!({"files": files, "problems": problem_list(problems)}).to_string()
         }
     });
+    if let Ok(manifest) = &checked {
+        handlers_without_server(manifest).iter().for_each(|warning| note(warning));
+    }
     Ok(match checked {
         Ok(_) => ExitCode::SUCCESS,
         Err(_) => ExitCode::from(2),
@@ -60,6 +66,25 @@ fn summary(manifest: &Manifest, files: usize) -> String {
     format!("no problems in {}: {handlers}{types}", count(files, "file"))
 }
 
+/// Returns a warning for each handler whose description is at hand and has no server URL.
+fn handlers_without_server(manifest: &Manifest) -> Vec<String> {
+    let warning = |handler: &HandlerConfig| {
+        let HandlerKind::OpenApi(openapi) = &handler.kind else { return None };
+        let sources = match &openapi.spec {
+            OpenApiSpec::File(path) => {
+                DescriptionSources::new(path.display().to_string(), std::fs::read_to_string(path).ok()?)
+            }
+            OpenApiSpec::Inline(Value::String(text)) => DescriptionSources::new("", text.clone()),
+            OpenApiSpec::Inline(value) => DescriptionSources::new("", value.to_string()),
+            OpenApiSpec::Url(_) => return None,
+        };
+        let description = toolyard_openapi::read(&sources, &ReadOptions::default()).ok()?;
+        let lacks_server = openapi.base_url.is_none() && description.lacks_server();
+        lacks_server.then(|| format!("{}: {}", handler.name, ServiceDescription::NO_SERVER))
+    };
+    manifest.handlers.iter().filter_map(warning).collect()
+}
+
 fn by_type(manifest: &Manifest) -> BTreeMap<&'static str, usize> {
     let mut types = BTreeMap::new();
     for handler in &manifest.handlers {
@@ -69,26 +94,5 @@ fn by_type(manifest: &Manifest) -> BTreeMap<&'static str, usize> {
 }
 
 fn problem_list(problems: &ManifestProblems) -> Vec<Value> {
-    problems.iter().map(problem_json).collect()
-}
-
-/// Converts a problem to JSON, without the members that are unknown.
-fn problem_json(problem: &ManifestProblem) -> Value {
-    let place = &problem.location;
-    let path = place.path.to_string();
-    let mut json_problem = json!({"file": place.source});
-    let parts = [
-        ("line", place.position.map(|position| json!(position.line))),
-        ("column", place.position.map(|position| json!(position.column))),
-        ("path", (!path.is_empty()).then(|| json!(path))),
-        ("message", Some(json!(problem.message))),
-        ("expected", problem.expected.as_ref().map(|expected| json!(expected))),
-        ("hint", problem.hint.as_ref().map(|hint| json!(hint))),
-    ];
-    for (name, value) in parts {
-        if let Some(value) = value {
-            json_problem[name] = value;
-        }
-    }
-    json_problem
+    problems.iter().map(ManifestProblem::to_json).collect()
 }

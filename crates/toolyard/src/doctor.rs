@@ -203,6 +203,8 @@ async fn settled_report(remote: &RemoteGateway) -> anyhow::Result<(Bytes, Gatewa
 
 /// Prefix that some clients add to the names of tools.
 const CLIENT_PREFIX: &str = "mcp__toolyard__";
+/// Tokens of a list from which it is named as large: a tenth of a large model's context.
+const MANY_TOKENS: usize = 20_000;
 /// Maximum length of a tool name in the APIs of models.
 const MAX_NAME_LENGTH: usize = 64;
 
@@ -230,6 +232,12 @@ fn status_text(status: &GatewayReport) -> String {
         "\n\nThe list of {} takes {characters} characters, about {estimated_tokens} tokens of a model's context.",
         count(*tools, "tool")
     );
+    if *estimated_tokens > MANY_TOKENS {
+        text.push_str(
+            "\nThat leaves a model little room: publish fewer tools (`operationFilter` or `filter` of an OpenAPI handler, \
+             `allow` of others), or list `search_tools` instead of them (`builtins.search`, docs/search.md).",
+        );
+    }
     let long: Vec<_> = status.discovered_tools.iter().map(|tool| &*tool.name).filter(is_long).collect();
     if !long.is_empty() {
         let _ = write!(
@@ -357,7 +365,7 @@ impl HandlerReport {
         match &self.last_error {
             Some(error) if self.is_down() => {
                 lines.extend(error.lines());
-                lines.extend(error.remedy().map(|remedy| format!("remedy: {remedy}")));
+                lines.extend(error.remedy(&self.r#type).map(|remedy| format!("remedy: {remedy}")));
             }
             Some(error) => {
                 let mut failure = error.lines();
@@ -428,6 +436,26 @@ mod tests {
                 | Error: Cannot find module '/x'
           wait  files  0 tools, mcp, stdio://npx, since today
                 npx installs it | added 3 packages
+        ");
+    }
+
+    #[test]
+    fn remedies_depend_on_the_type() {
+        let lines = ["openapi", "grpc"].map(|kind| {
+            let failure = json!({"time": "today", "code": "description", "message": "no description", "output": []});
+            let handler = json!({
+                "name": "shop", "type": kind, "endpoint": "shop:1", "phase": "Unavailable", "since": "today", "tools": 0,
+                "protocol": null, "lastError": failure,
+            });
+            serde_json::from_value::<HandlerReport>(handler).unwrap().line(4)
+        });
+        assert_snapshot!(lines.join("\n"), @r"
+          DOWN  shop  0 tools, openapi, shop:1, since today
+                no description
+                remedy: check `specURL`, and the description itself
+          DOWN  shop  0 tools, grpc, shop:1, since today
+                no description
+                remedy: check `descriptorSet` and `filter` of `grpcConfig`
         ");
     }
 

@@ -28,9 +28,9 @@ impl HandlerFailure {
         self.cause().lines().map(|line| escape_line(&line)).collect::<Vec<_>>().into_iter()
     }
 
-    /// Returns the remedy, if one is known.
-    pub(crate) fn remedy(&self) -> Option<&'static str> {
-        Some(self.cause().code.row().remedy).filter(|remedy| !remedy.is_empty())
+    /// Returns the remedy for a handler of this type, if one is known.
+    pub(crate) fn remedy(&self, handler_type: &str) -> Option<&'static str> {
+        Some(self.cause().code.remedy(handler_type)).filter(|remedy| !remedy.is_empty())
     }
 }
 

@@ -9,7 +9,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::ValueEnum;
 use serde_json::{Value, json};
 use toolyard_manifest::{
@@ -152,6 +152,12 @@ fn chosen_files(args: &InitArgs, format: OutputFormat) -> anyhow::Result<Vec<Cli
         let files = client.files();
         let mut found = toolyard_manifest::import_servers(&files, SecretPlacement::Manifest);
         found.servers.retain(|server| !is_this_gateway(server));
+        if let Some(broken) = found.broken.first() {
+            if args.yes {
+                bail!("{broken}\n\nmend the file, or name the clients to import with `--from`");
+            }
+            note(&broken.to_string());
+        }
         if found.servers.is_empty() {
             continue;
         }

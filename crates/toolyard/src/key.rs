@@ -240,7 +240,7 @@ async fn revoke(args: KeyRevokeArgs, format: OutputFormat) -> anyhow::Result<()>
 async fn record_action(store: &Arc<dyn Store>, action: AuditAction, object: &str) {
     let by = AuditActor { principal: Some("command line".into()), ..AuditActor::default() };
     let event = AuditEvent { actor: by, action, object: object.to_owned() };
-    if let Err(error) = store.append(AUDIT, vec![event.to_record()]).await {
+    if let Err(error) = store.append(AUDIT, [event.to_record()].into()).await {
         output::note(&format!("cannot write the audit trail: {:#}", anyhow::Error::from(error)));
     }
 }

@@ -2,16 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
-use sha2::{Digest, Sha256};
 use tokio::task::spawn_blocking;
 use toolyard_server::keys::KeyMarker;
 
-use crate::store;
+use crate::state::{self, GatewayState};
 
-/// Returns the marker of the gateway of these files and folders, however they are named.
+/// Returns the marker of the gateway of these files and folders, however they are named. A demo without state has none.
 pub(crate) async fn locate(files: Vec<PathBuf>) -> KeyMarker {
-    let environment = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    let places = spawn_blocking(move || marker_paths(&files, store::state_folder(&environment))).await;
+    let places = move || match GatewayState::of(&files) {
+        None if files.is_empty() => Vec::new(),
+        _ => marker_paths(&files, state::folder()),
+    };
+    let places = spawn_blocking(places).await;
     KeyMarker::at(places.unwrap_or_default())
 }
 
@@ -19,18 +21,13 @@ pub(crate) async fn locate(files: Vec<PathBuf>) -> KeyMarker {
 /// beside it, then in the folder for the state of this user. The others are those of a gateway that is started with only
 /// some of these files, or with their folder.
 fn marker_paths(paths: &[PathBuf], state: Option<PathBuf>) -> Vec<PathBuf> {
-    let mut files: Vec<_> = toolyard_manifest::files(paths);
-    if let Some(main) = files.iter().position(|file| configures_gateway(file)) {
-        files[..=main].rotate_right(1);
-    }
-    let folders = paths.iter().filter(|path| path.is_dir()).cloned();
     let mut places = Vec::new();
-    for path in files.into_iter().chain(folders) {
-        let names = names_of(&path);
+    for path in state::ordered(paths) {
+        let names = state::names(&path);
         if path.exists() {
             places.extend(names.iter().filter_map(|name| path_beside(name)));
         }
-        places.extend(names.iter().filter_map(|name| Some(of_user(state.as_ref()?, &digest(name)))));
+        places.extend(names.iter().filter_map(|name| Some(of_user(state.as_ref()?, &state::digest(name)))));
     }
     if paths.is_empty() {
         places.extend(state.map(|state| of_user(&state, "demo")));
@@ -42,37 +39,6 @@ fn of_user(state: &Path, name: &str) -> PathBuf {
     state.join("keys-in-use").join(name)
 }
 
-/// Returns the path without links, and the path with a link only at its end: a volume of Kubernetes consists of links
-/// whose targets change.
-fn names_of(path: &Path) -> Vec<PathBuf> {
-    let Ok(target) = path.canonicalize() else { return vec![path.to_owned()] };
-    let link = path.file_name().and_then(|name| {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        Some(folder.unwrap_or(Path::new(".")).canonicalize().ok()?.join(name))
-    });
-    let link = link.filter(|link| *link != target);
-    let names = [target].into_iter().chain(link);
-    // Kubernetes puts the files of a volume into a folder `..TIME`, of which each change makes another one.
-    let is_mounted =
-        |name: &PathBuf| name.components().any(|part| part.as_os_str().as_encoded_bytes().starts_with(b".."));
-    let (mounted, mut lasting): (Vec<_>, Vec<_>) = names.partition(is_mounted);
-    lasting.extend(mounted);
-    lasting
-}
-
-/// Returns `true` if this file has the document of the gateway itself, as far as its lines tell.
-fn configures_gateway(file: &Path) -> bool {
-    if !file.is_file() {
-        return false;
-    }
-    let Ok(text) = std::fs::read_to_string(file) else { return false };
-    let plain: String =
-        text.chars().filter(|character| !matches!(character, '"' | '\'' | ' ' | '\t' | '\r')).collect();
-    plain
-        .split(['\n', ',', '{', '}'])
-        .any(|part| part == "kind:Toolyard" || part.starts_with("kind:Toolyard#"))
-}
-
 /// Returns the marker in a folder of manifests, or beside a file. Hidden files are no manifests.
 fn path_beside(file: &Path) -> Option<PathBuf> {
     if file.is_dir() {
@@ -80,11 +46,6 @@ fn path_beside(file: &Path) -> Option<PathBuf> {
     }
     let name = file.file_name()?.to_str()?;
     Some(file.with_file_name(format!(".{name}.toolyard-keys")))
-}
-
-fn digest(path: &Path) -> String {
-    let digest = Sha256::digest(path.as_os_str().as_encoded_bytes());
-    toolyard_core::random::hex(&digest[..16])
 }
 
 #[cfg(test)]

@@ -5,10 +5,15 @@ mod add;
 mod allocator;
 mod atomic_file;
 mod audit;
+mod bridge;
+mod bus;
+mod bus_process;
 mod call;
 mod check;
 mod completions;
 mod connect;
+mod console;
+mod crd;
 mod default_manifest;
 mod demo;
 mod diff;
@@ -23,12 +28,16 @@ mod key;
 mod key_marker;
 mod log;
 mod manifest_sources;
+mod openrouter_mcp;
+mod operator;
 mod output;
 mod page_args;
 mod remote;
 mod schema;
+mod scripts_manager;
 mod serve;
 mod service;
+mod state;
 mod stdio;
 mod store;
 mod test;
@@ -37,6 +46,7 @@ mod tests;
 mod tool_arguments;
 mod tools;
 mod version;
+mod worker;
 
 use std::process::ExitCode;
 
@@ -76,8 +86,13 @@ Examples:
   toolyard key create ci --scope rest   create a key
   toolyard audit --since 1h             show the audit trail of the last hour
   toolyard store backup FILE            back up the store, also while the gateway is running
+  toolyard console                      print a link to the console of a running gateway
   toolyard connect cursor               add the gateway to the configuration of an MCP client
   toolyard service install              run the gateway as a service of systemd for this user
+  toolyard worker --bus URL             run calls that arrive on a message bus
+  toolyard bus dead --bus URL           list the dead letters of a message bus
+  toolyard operator                     run the operator of Kubernetes in its cluster
+  toolyard openrouter-mcp               serve the account information of OpenRouter
 
 Exit status:
   0  success
@@ -86,9 +101,10 @@ Exit status:
 
 Environment:
   TOOLYARD_LOG        log filter, such as `debug` or `toolyard_mcp=trace` [default: info]
-  TOOLYARD_STATE_DIR  directory for persistent state, unless a manifest sets `store`
-                      [default: $STATE_DIRECTORY, $XDG_STATE_HOME/toolyard or ~/.local/state/toolyard]
+  TOOLYARD_STATE_DIR  directory for the persistent state of one gateway, unless its manifest sets `store`
+                      [default: $STATE_DIRECTORY, or files for each manifest in ~/.local/state/toolyard]
   TOOLYARD_URL        URL of the gateway, unless `--url` is given
+  TOOLYARD_BUS        URL of the message bus, unless `--bus` is given
   TOOLYARD_KEY        API key, unless `--key-file` is given; sent only to loopback or $TOOLYARD_URL
   OTEL_…              destination of metrics and traces, unless a manifest sets it
   NO_COLOR            disable colours if not empty";
@@ -102,6 +118,7 @@ enum CliCommand {
     Import(import::ImportArgs),
     Add(add::AddHandlerArgs),
     Schema(schema::SchemaArgs),
+    Crd(crd::CrdArgs),
     Tools(tools::ToolsArgs),
     Call(call::CallArgs),
     Test(test::TestArgs),
@@ -111,8 +128,15 @@ enum CliCommand {
     Key(key::KeyArgs),
     Audit(audit::AuditArgs),
     Store(store::StoreArgs),
+    Console(console::ConsoleArgs),
     Connect(connect::ConnectArgs),
     Service(service::ServiceArgs),
+    Worker(worker::WorkerArgs),
+    Bridge(bridge::BridgeArgs),
+    ScriptsManager(scripts_manager::ScriptsManagerArgs),
+    Bus(bus::BusCommandArgs),
+    Operator(operator::OperatorArgs),
+    OpenrouterMcp(openrouter_mcp::OpenRouterMcpArgs),
     Version(version::VersionArgs),
     Completions(completions::CompletionsArgs),
     #[command(hide = true)]
@@ -150,6 +174,7 @@ fn main() -> ExitCode {
             CliCommand::Import(args) => Ok(import::run(&args, cli.output)?),
             CliCommand::Add(args) => add::run(args, cli.output).await,
             CliCommand::Schema(args) => Ok(schema::run(&args)),
+            CliCommand::Crd(crd::CrdArgs {}) => crd::run(),
             CliCommand::Tools(args) => tools::run(args, cli.output).await,
             CliCommand::Call(args) => call::run(args, cli.output).await,
             CliCommand::Doctor(args) => doctor::run(args, cli.output).await,
@@ -159,8 +184,15 @@ fn main() -> ExitCode {
             CliCommand::Key(args) => key::run(args, cli.output).await,
             CliCommand::Audit(args) => audit::run(args, cli.output).await,
             CliCommand::Store(args) => store::run(args, cli.output).await,
+            CliCommand::Console(args) => console::run(args, cli.output).await,
             CliCommand::Connect(args) => connect::run(&args, cli.output),
             CliCommand::Service(args) => service::run(args, cli.output),
+            CliCommand::Worker(args) => worker::run(args, cli.output, &log).await,
+            CliCommand::Bridge(args) => bridge::run(args, cli.output, &log).await,
+            CliCommand::ScriptsManager(args) => scripts_manager::run(args, cli.output, &log).await,
+            CliCommand::Bus(args) => bus::run(args, cli.output).await,
+            CliCommand::Operator(args) => operator::run(args).await,
+            CliCommand::OpenrouterMcp(args) => openrouter_mcp::run(args).await,
             CliCommand::Version(args) => version::run(args, cli.output).await,
             CliCommand::Completions(args) => Ok(completions::run(&args, cli.output)),
             CliCommand::DemoServer => demo::run().await,
@@ -176,6 +208,11 @@ fn start_log(command: &CliCommand) -> LogHandle {
     match command {
         CliCommand::Serve(args) => LogHandle::start("info", args.log_format),
         CliCommand::Stdio(args) => LogHandle::start("info", args.log_format),
+        CliCommand::Worker(args) => LogHandle::start("info", args.process.log_format),
+        CliCommand::Bridge(args) => LogHandle::start("info", args.process.log_format),
+        CliCommand::ScriptsManager(args) => LogHandle::start("info", args.process.log_format),
+        CliCommand::Operator(args) => LogHandle::start("info", args.log_format),
+        CliCommand::OpenrouterMcp(args) => LogHandle::start("info", args.log_format),
         // These commands print the problems in the files of a function themselves.
         CliCommand::Function(_) => LogHandle::start("error,toolyard_functions=off", None),
         _ => LogHandle::start("error", None),

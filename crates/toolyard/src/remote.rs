@@ -77,6 +77,13 @@ impl RemoteGateway {
         self.given_url.as_ref().unwrap_or_else(|| self.default_url.get_or_init(default_url))
     }
 
+    /// Returns the address of the console.
+    pub(crate) fn page_url(&self) -> String {
+        let url = self.url().to_string();
+        let base = url.strip_suffix("/mcp").map_or(url.as_str(), |base| base).trim_end_matches('/');
+        format!("{base}/")
+    }
+
     /// Sends a GET request to a path of the gateway and returns the body.
     ///
     /// # Errors
@@ -193,6 +200,7 @@ impl RemoteGateway {
         let auth = self.auth();
         let options = ClientOptions {
             dropped_notices: Arc::default(),
+            skipped_messages: Arc::default(),
             error_lines: Default::default(),
             launcher: None,
             name: "toolyard".to_owned(),

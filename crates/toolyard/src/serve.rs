@@ -8,7 +8,6 @@ use toolyard_manifest::{ListenAddress, Manifest};
 use toolyard_process::ProcessSpawner;
 use toolyard_server::{GatewayOptions, RunningGateway};
 
-use crate::BadInput;
 use crate::gateway::{self, StartReport};
 use crate::log::{self, LogHandle};
 use crate::manifest_sources::ManifestSources;
@@ -54,10 +53,6 @@ pub(crate) struct ServeArgs {
 }
 
 pub(crate) async fn run(args: ServeArgs, format: OutputFormat, log: &LogHandle) -> anyhow::Result<ExitCode> {
-    if cfg!(not(feature = "full")) && !args.grpc.is_empty() {
-        let problem = "this build has no gRPC service: use the program of a release, or build it with `--features full`";
-        return Err(BadInput(problem.to_owned()).into());
-    }
     let spawner = ProcessSpawner::supervised_by_this_program();
     let without_layers = args.without_layer;
     let options = GatewayOptions { spawner, without_layers, log: log.control(), ..GatewayOptions::default() };
@@ -99,8 +94,14 @@ async fn print_banner(running: &RunningGateway, report: &StartReport, format: Ou
     for place in running.grpc_listening() {
         print(&format!("  and gRPC on {place}"));
     }
+    for page in running.console_urls() {
+        print(&format!("  console: {page}"));
+    }
     if let Some(origin) = &report.origin {
         print(&escape_lines(&format!("  manifest: {origin}")));
+    }
+    if let Some(keys) = &report.keys {
+        print(&escape_lines(&format!("  API keys are required: {keys}")));
     }
     let registry = running.gateway().settled().await;
     print(&escape_lines(&discovered_tools(&registry)));
@@ -133,13 +134,20 @@ fn discovered_tools(registry: &Registry) -> String {
             BackendPhase::Unavailable { reason } => format!("  {handler}: unavailable ({reason})"),
         });
     }
-    if registry.phases().iter().any(|(_, phase)| matches!(phase, BackendPhase::Connecting)) {
+    let is_connecting = |(_, phase): &&(_, BackendPhase)| matches!(phase, BackendPhase::Connecting);
+    let connecting = registry.phases().iter().filter(is_connecting).count();
+    if connecting > 0 {
         each.push(
             "\n`toolyard doctor --wait` waits for handlers that are connecting or being installed".to_owned(),
         );
     }
     let (tools, handlers) = (registry.entries(EntryKind::Tools).len(), registry.phases().len());
-    format!("\n{} of {}\n{}", count(tools, "tool"), count(handlers, "handler"), each.join("\n"))
+    let (tools, handlers) = (count(tools, "tool"), count(handlers, "handler"));
+    let total = match connecting {
+        0 => format!("{tools} of {handlers}"),
+        _ => format!("{tools} so far: {connecting} of {handlers} are still connecting"),
+    };
+    format!("\n{total}\n{}", each.join("\n"))
 }
 
 /// Returns a configuration entry in the form that Claude, Cursor and others read.

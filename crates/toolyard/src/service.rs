@@ -74,6 +74,7 @@ Examples:
 Examples:
   toolyard service install
   toolyard service install -f ~/tools.yaml --listen 127.0.0.1:9000
+  toolyard service install --grpc 127.0.0.1:50051
   toolyard service install --print")]
 struct ServiceInstallArgs {
     /// Manifest or directory of manifests; repeatable (default: `toolyard.yaml` here or in ~/.config/toolyard)
@@ -83,6 +84,10 @@ struct ServiceInstallArgs {
     /// Address or Unix socket to listen on, instead of those in the manifest; repeatable
     #[arg(long, value_name = "ADDRESS")]
     listen: Vec<ListenAddress>,
+
+    /// Address or Unix socket to serve the tools on as a gRPC service, instead of those in the manifest; repeatable
+    #[arg(long, value_name = "ADDRESS")]
+    grpc: Vec<ListenAddress>,
 
     /// Print the unit and the commands without writing or running anything
     #[arg(long)]
@@ -118,7 +123,7 @@ pub(crate) fn run(args: ServiceArgs, format: OutputFormat) -> anyhow::Result<Exi
 const START: [&[&str]; 3] = [&["daemon-reload"], &["enable", UNIT_NAME], &["restart", UNIT_NAME]];
 
 fn install(args: &ServiceInstallArgs, format: OutputFormat) -> anyhow::Result<ExitCode> {
-    let unit = ServiceUnit::of(&manifests(args)?, &args.listen)?;
+    let unit = ServiceUnit::of(&manifests(args)?, &args.listen, &args.grpc)?;
     let (path, text) = (unit_path()?, unit.to_string());
     if args.print {
         let commands: String =

@@ -1,6 +1,6 @@
 //! `toolyard store`: manages the store of a gateway.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -11,6 +11,7 @@ use toolyard_manifest::{ProcessSettings, StoreSettings};
 use toolyard_store::{DatabaseLocation, PostgresUrl, ReopeningStore, StoreDescription, StoreOptions};
 
 use crate::output::{OutputFormat, print};
+use crate::state::{self, GatewayState};
 use crate::{BadInput, default_manifest};
 
 /// Manage the store of a gateway
@@ -22,8 +23,8 @@ Examples:
   toolyard store backup /backup/monday.db     back up the store, also while the gateway is running
   toolyard store migrate -f gateway.yaml      migrate before starting a new version of the gateway
 
-Without a manifest that sets `store`, the store is `toolyard.db` in $TOOLYARD_STATE_DIR, $STATE_DIRECTORY,
-$XDG_STATE_HOME/toolyard or ~/.local/state/toolyard, whichever is set first.")]
+Without `store` in a manifest, the store is `toolyard.db` in $TOOLYARD_STATE_DIR or $STATE_DIRECTORY. Otherwise each
+gateway has its own below `stores` in $XDG_STATE_HOME/toolyard or ~/.local/state/toolyard, named after its manifest.")]
 pub(crate) struct StoreArgs {
     #[command(subcommand)]
     command: StoreCommand,
@@ -97,9 +98,16 @@ pub(crate) async fn run(args: StoreArgs, format: OutputFormat) -> anyhow::Result
 /// Returns the reason as well.
 pub(crate) async fn open_for_gateway(
     process: &ProcessSettings,
+    manifests: &[PathBuf],
 ) -> anyhow::Result<(ReopeningStore, Option<String>)> {
-    let options = store_options(process)?;
+    let options = store_options(process, manifests)?;
     let location = options.location.to_string();
+    if let Some(shared) = state::unused_shared_store(&options.location) {
+        tracing::info!(
+            "{} is not used: each gateway has its own store; set `store.file` to use it",
+            shared.display()
+        );
+    }
     let store = ReopeningStore::new(options);
     let problem = match store.open().await {
         Ok(_) => {
@@ -156,7 +164,12 @@ impl ManifestArgs {
     fn persistent_options(&self) -> anyhow::Result<StoreOptions> {
         let options = self.options()?;
         if options.location == DatabaseLocation::Memory {
-            bail!("the store is in the memory of the gateway; use the REST API of the gateway (/api/v1)");
+            if self.files().is_empty() {
+                bail!(
+                    "the demo keeps no state: write a manifest with `toolyard init`, or name one with `-f`"
+                );
+            }
+            bail!("the gateway's store is in its memory: use its REST API (/api/v1)");
         }
         Ok(options)
     }
@@ -170,7 +183,7 @@ impl ManifestArgs {
     }
 
     fn options(&self) -> anyhow::Result<StoreOptions> {
-        store_options(&self.process()?)
+        store_options(&self.process()?, &self.files())
     }
 
     /// Reads the process settings of the manifests.
@@ -184,7 +197,7 @@ impl ManifestArgs {
     }
 }
 
-fn store_options(process: &ProcessSettings) -> anyhow::Result<StoreOptions> {
+fn store_options(process: &ProcessSettings, manifests: &[PathBuf]) -> anyhow::Result<StoreOptions> {
     let location = match &process.store {
         Some(StoreSettings::File(path)) => DatabaseLocation::File(path.clone()),
         Some(StoreSettings::Memory) => DatabaseLocation::Memory,
@@ -192,34 +205,25 @@ fn store_options(process: &ProcessSettings) -> anyhow::Result<StoreOptions> {
             let url = PostgresUrl::parse(url.expose());
             DatabaseLocation::Postgres(url.map_err(|error| BadInput(error.to_string()))?)
         }
-        None => default_location(&|name| std::env::var_os(name).map(PathBuf::from)),
+        None => GatewayState::of(manifests)
+            .map_or(DatabaseLocation::Memory, |state| DatabaseLocation::File(state.store())),
     };
     let (queue, connections) = (process.limits.store_queue, process.limits.store_connections);
     Ok(StoreOptions { location, queue, connections })
 }
 
-/// Returns the default location of the store.
-fn default_location(variable: &dyn Fn(&str) -> Option<PathBuf>) -> DatabaseLocation {
-    state_folder(variable)
-        .map_or(DatabaseLocation::Memory, |folder| DatabaseLocation::File(folder.join("toolyard.db")))
-}
-
-/// Returns the directory for the persistent state of gateways of this user.
-pub(crate) fn state_folder(variable: &dyn Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
-    let folder = |name: &str, inside: &str| {
-        let folder = variable(name).filter(|folder| !folder.as_os_str().is_empty())?;
-        Some(folder.join(inside))
-    };
-    // systemd sets one directory or several separated by colons. The first one is used.
-    let of_service = || folder("STATE_DIRECTORY", "").map(|folders| first_path(&folders));
-    folder("TOOLYARD_STATE_DIR", "")
-        .or_else(of_service)
-        .or_else(|| folder("XDG_STATE_HOME", "toolyard"))
-        .or_else(|| folder("HOME", ".local/state/toolyard"))
-}
-
-fn first_path(folders: &Path) -> PathBuf {
-    std::env::split_paths(folders).next().unwrap_or_default()
+/// Returns the path of the count of audit records that a kill loses: beside the store, or in the state directory. A store
+/// in memory loses all of them.
+pub(crate) fn unrecorded_count(store: &DatabaseLocation, manifests: &[PathBuf]) -> Option<PathBuf> {
+    match store {
+        DatabaseLocation::Memory => None,
+        DatabaseLocation::File(path) => {
+            let mut name = path.file_name()?.to_owned();
+            name.push("-unrecorded");
+            Some(path.with_file_name(name))
+        }
+        DatabaseLocation::Postgres(_) => Some(GatewayState::of(manifests)?.unrecorded_count()),
+    }
 }
 
 fn print_description(description: &StoreDescription, format: OutputFormat) {
@@ -253,33 +257,4 @@ pub(crate) fn version_text(version: Option<i64>, newest: i64) -> String {
 
 fn format_kib(bytes: u64) -> String {
     format!("{} KiB", bytes.div_ceil(1024))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn default_location_follows_environment() {
-        let check = |variables: &[(&str, &str)], expected: Option<&str>| {
-            let variable = |name: &str| {
-                variables.iter().find(|(key, _)| *key == name).map(|(_, value)| PathBuf::from(value))
-            };
-            let expected =
-                expected.map_or(DatabaseLocation::Memory, |path| DatabaseLocation::File(path.into()));
-            assert_eq!(default_location(&variable), expected, "{variables:?}");
-        };
-        let home = ("HOME", "/home/me");
-        let xdg = ("XDG_STATE_HOME", "/xdg");
-        check(&[], None);
-        check(&[("HOME", "")], None);
-        check(&[home], Some("/home/me/.local/state/toolyard/toolyard.db"));
-        check(&[home, xdg], Some("/xdg/toolyard/toolyard.db"));
-        check(&[home, xdg, ("STATE_DIRECTORY", "/var/lib/yard:/other")], Some("/var/lib/yard/toolyard.db"));
-        check(
-            &[home, ("STATE_DIRECTORY", "/var/lib/yard"), ("TOOLYARD_STATE_DIR", "/mine")],
-            Some("/mine/toolyard.db"),
-        );
-        check(&[("TOOLYARD_STATE_DIR", ""), home], Some("/home/me/.local/state/toolyard/toolyard.db"));
-    }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::process::ExitCode;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use http::{Method, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -75,7 +75,13 @@ pub(crate) async fn run(args: TestArgs, format: OutputFormat) -> anyhow::Result<
     // The gateway enforces the time limit of the call.
     let (status, text) = args.remote.request(Method::POST, &path, request.to_string(), None).await?;
     if !matches!(status, StatusCode::OK | StatusCode::UNPROCESSABLE_ENTITY) {
-        return Err(args.remote.response_error(status, &text));
+        let error = args.remote.response_error(status, &text);
+        return Err(match status {
+            StatusCode::NOT_FOUND => {
+                anyhow!("{error:#}\n`toolyard test HANDLER TOOL`: `toolyard tools` lists both")
+            }
+            _ => error,
+        });
     }
     let report: ToolTestReport =
         serde_json::from_slice(&text).context("unexpected response: not a test report")?;

@@ -118,7 +118,7 @@ fn execute() -> anyhow::Result<()> {
     let time = Duration::try_from_secs_f64(args.seconds).context("--seconds")?;
     let strength = if args.short { AttackStrength::SHORT } else { AttackStrength::FULL };
     let plan = ArenaPlan { calls: args.calls, time, strength };
-    let target = ["--package", "toolyard", "--bin", "toolyard", "--features", "full"];
+    let target = ["--package", "toolyard", "--bin", "toolyard"];
     let binary = path_or_build(args.gateway.as_deref(), &target, CargoProfile::Release)?;
     run_scenarios(&args.only, &plan, &binary)
 }

@@ -1,15 +1,13 @@
 //! A hosted function in each language, called through `Gateway::invoke`, compared with a process for each call. The
 //! calls are made by `crates/toolyard-server/examples/bench_functions.rs`, one cell after the other.
 
-use std::io::{BufRead, BufReader, Lines, Write};
-use std::process::{ChildStdin, ChildStdout, Stdio};
+use std::path::Path;
 
-use anyhow::{Context, ensure};
 use serde::{Deserialize, Serialize};
 use xtask_support::builds::path_or_build;
 use xtask_support::measure::{child_memory_shares, cpu_time_with_ended_children};
-use xtask_support::process::LaunchedProcess;
 
+use super::call_program::CallProgram;
 use super::report::{BenchReport, show};
 use super::sample::median;
 use super::table::{number, table, text};
@@ -154,35 +152,18 @@ fn benchmark_cells(plan: &BenchPlan) -> Vec<FunctionCell> {
 }
 
 /// The program that makes the calls.
-struct FunctionCaller {
-    process: LaunchedProcess,
-    stdin: ChildStdin,
-    lines: Lines<BufReader<ChildStdout>>,
-}
+struct FunctionCaller(CallProgram);
 
 impl FunctionCaller {
-    fn start(program: &std::path::Path) -> anyhow::Result<FunctionCaller> {
-        let folder = xtask_support::root().join("fixtures/functions/echo");
-        let (process, stdin, stdout) =
-            LaunchedProcess::launch_with_pipes(program, &[folder.as_os_str()], Stdio::inherit())?;
-        Ok(FunctionCaller { process, stdin, lines: BufReader::new(stdout).lines() })
+    fn start(program: &Path) -> anyhow::Result<FunctionCaller> {
+        CallProgram::start(program, xtask_support::root().join("fixtures/functions/echo")).map(FunctionCaller)
     }
 
     fn measure(&mut self, cell: FunctionCell) -> anyhow::Result<FunctionRound> {
-        let ready = self.exchange_line(&serde_json::to_string(&cell)?)?;
-        ensure!(ready == "ready", "unexpected line: {ready}");
-        let before = cpu_time_with_ended_children(self.process.pid());
-        let seen: CellMeasurement = serde_json::from_str(&self.exchange_line("go")?)?;
-        let cpu = cpu_time_with_ended_children(self.process.pid()).saturating_sub(before);
-        let cpu_us = cpu.as_secs_f64() * 1e6 / f64::from(seen.calls);
+        let (measurement, cpu): (CellMeasurement, _) = self.0.measure(&cell, cpu_time_with_ended_children)?;
+        let cpu_us = cpu.as_secs_f64() * 1e6 / f64::from(measurement.calls);
         let cpu_us = (cell.way != CallMode::Worker).then_some(cpu_us);
-        Ok(FunctionRound { measurement: seen, cpu_us, worker_mib: self.worker_mib(cell) })
-    }
-
-    /// Writes a line and reads one.
-    fn exchange_line(&mut self, line: &str) -> anyhow::Result<String> {
-        writeln!(self.stdin, "{line}")?;
-        self.lines.next().context("the program that calls functions has ended")?.context("read its output")
+        Ok(FunctionRound { measurement, cpu_us, worker_mib: self.worker_mib(cell) })
     }
 
     fn worker_mib(&self, cell: FunctionCell) -> Option<f64> {
@@ -191,7 +172,7 @@ impl FunctionCaller {
             FunctionLanguage::JavaScript => command.contains(r#"["js"]"#),
             FunctionLanguage::Lua => command.contains(r#"["lua"]"#),
         };
-        let workers = child_memory_shares(self.process.pid(), is_worker);
+        let workers = child_memory_shares(self.0.pid(), is_worker);
         let workers: Vec<f64> = workers.into_iter().map(|kib| kib as f64 / 1024.0).collect();
         (cell.way == CallMode::Gateway && !workers.is_empty()).then(|| median(workers))
     }

@@ -9,12 +9,13 @@ use xtask_support::builds::log_tail;
 use xtask_support::builds::sibling_program;
 use xtask_support::process::LaunchedProcess;
 
+use super::grpc_echo::TOOL;
 use super::targets::{BenchTarget, TargetFactory, TargetKind};
 use super::{callgrind, rest};
 
 /// The settings of a gateway.
 #[derive(Clone, Copy)]
-pub(super) struct GatewaySetup {
+pub(super) struct GatewaySetup<'a> {
     /// `true` if requests need an API key.
     pub key: bool,
     /// `true` if calls are recorded in an audit trail, in an SQLite file.
@@ -27,6 +28,8 @@ pub(super) struct GatewaySetup {
     pub upstream: UpstreamKind,
     /// Number of sessions that one client may open; `None` for the default.
     pub sessions: Option<usize>,
+    /// URL of the store; `None` for an SQLite file.
+    pub store: Option<&'a str>,
 }
 
 /// The kind of an upstream.
@@ -38,22 +41,25 @@ pub(super) enum UpstreamKind {
     Stdio,
     /// A service with an OpenAPI document.
     OpenApi,
+    /// A gRPC server with reflection.
+    Grpc,
 }
 
-impl GatewaySetup {
+impl GatewaySetup<'static> {
     /// No operating features but the metrics behind `/metrics`, which are always on.
-    pub(super) const MINIMAL: GatewaySetup = GatewaySetup {
+    pub(super) const MINIMAL: GatewaySetup<'static> = GatewaySetup {
         key: false,
         audit: false,
         traces: None,
         without: &[],
         upstream: UpstreamKind::Mcp,
         sessions: None,
+        store: None,
     };
     /// The default configuration: calls are recorded in the audit trail.
-    pub(super) const DEFAULT: GatewaySetup = GatewaySetup { audit: true, ..GatewaySetup::MINIMAL };
+    pub(super) const DEFAULT: GatewaySetup<'static> = GatewaySetup { audit: true, ..GatewaySetup::MINIMAL };
     /// All operating features.
-    pub(super) const OPERATED: GatewaySetup =
+    pub(super) const OPERATED: GatewaySetup<'static> =
         GatewaySetup { key: true, traces: Some(1.0), ..GatewaySetup::DEFAULT };
 }
 
@@ -62,7 +68,7 @@ impl TargetFactory {
     pub(super) async fn gateway(
         &self,
         upstream: &BenchTarget,
-        setup: &GatewaySetup,
+        setup: &GatewaySetup<'_>,
     ) -> anyhow::Result<BenchTarget> {
         self.gateway_with_runner(&[], upstream, setup).await
     }
@@ -72,7 +78,7 @@ impl TargetFactory {
         &self,
         runner: &[&OsStr],
         upstream: &BenchTarget,
-        setup: &GatewaySetup,
+        setup: &GatewaySetup<'_>,
     ) -> anyhow::Result<BenchTarget> {
         let binary = self.gateway.as_ref().context("the gateway is not one of the targets")?;
         let collector = setup.traces.map(|_| self.sink()).transpose()?;
@@ -102,7 +108,7 @@ impl TargetFactory {
 
 fn manifest_for(
     upstream: &BenchTarget,
-    setup: &GatewaySetup,
+    setup: &GatewaySetup<'_>,
     collector: Option<&BenchTarget>,
 ) -> anyhow::Result<String> {
     let telemetry = match (collector, setup.traces) {
@@ -115,6 +121,7 @@ fn manifest_for(
         Some(sessions) => format!("limits: {{sessions: {sessions}, sessionsPerOwner: {sessions}}}"),
         None => "limits: {}".to_owned(),
     };
+    let store = setup.store.map(|url| format!("store: {{url: \"{url}\"}}")).unwrap_or_default();
     Ok(format!(
         "apiVersion: omnia.altairalabs.ai/v1alpha1
 kind: ToolRegistry
@@ -130,6 +137,7 @@ spec:
   audit: {{enabled: {audit}}}
   {telemetry}
   {limits}
+  {store}
 ",
         handler = handler(upstream.address, setup.upstream)?,
         audit = setup.audit,
@@ -148,5 +156,8 @@ fn handler(upstream: SocketAddr, kind: UpstreamKind) -> anyhow::Result<String> {
         UpstreamKind::OpenApi => {
             format!("type: openapi\n      openAPIConfig: {{specURL: \"http://{upstream}/openapi.json\"}}")
         }
+        UpstreamKind::Grpc => format!(
+            "type: grpc\n      grpcConfig: {{endpoint: \"{upstream}\"}}\n      overrides: {{{TOOL}: {{name: echo}}}}"
+        ),
     })
 }

@@ -3,11 +3,12 @@
 use serde::Serialize;
 use xtask_client::McpEra;
 
+use super::bus;
 use super::functions::{CallMode, FunctionLanguage, FunctionRow};
 use super::growth::GrowthKind;
 use super::instructions::{CountedServer, InstructionRow};
 use super::messages::{LargePart, MessageRow, SIZES};
-use super::openapi::{self, OpenApiRow};
+use super::openapi::{self, WayRow};
 use super::report::{BenchReport, CallRow, CostRatios, LibraryRow, SessionRow};
 use super::targets::{McpLibrary, TargetKind};
 
@@ -77,6 +78,12 @@ pub(super) fn evaluate(report: &BenchReport) -> Vec<BenchGoal> {
         goals.extend(count_goals(report, era));
     }
     goals.extend(upstream_goals(report));
+    goals.extend([bus::RABBITMQ, bus::NATS].map(|way| {
+        let is_match = |row: &&WayRow| row.way == way && row.in_flight == 1;
+        let row = report.bus.iter().find(is_match);
+        let ratio = row.and_then(|row| row.cost.ratios.as_ref()).map(|ratios| ratios.p50);
+        BenchGoal::at_most(1.5, format!("p50:bare request, call over {way}, 1 in flight"), ratio)
+    }));
     goals.extend(size_goals(report));
     goals.extend(sdk_goals(report));
     goals.extend(
@@ -137,7 +144,7 @@ fn upstream_goals(report: &BenchReport) -> Vec<BenchGoal> {
     loads
         .flat_map(|in_flight| {
             let cpu = |way: &str| {
-                let is_match = |row: &&OpenApiRow| row.way == way && row.in_flight == in_flight;
+                let is_match = |row: &&WayRow| row.way == way && row.in_flight == in_flight;
                 report.openapi.iter().find(is_match).map(|row| row.cost.cpu_us)
             };
             let mcp = cpu(openapi::MCP);
@@ -157,12 +164,14 @@ fn upstream_goals(report: &BenchReport) -> Vec<BenchGoal> {
 fn size_goals(report: &BenchReport) -> Vec<BenchGoal> {
     let idle = report.memory.iter().find(|row| row.target == TargetKind::Gateway).map(|row| row.idle_mib);
     let start = report.start.as_ref().map(|start| start.median_ms);
+    let descriptors = report.descriptors.as_ref().map(|times| times.median_ms);
     let last = report.soak.last().map(|point| point.resident_mib);
     let largest = |ratios: Vec<f64>| ratios.into_iter().reduce(f64::max);
     let of_kind = |kind| report.growth.iter().filter(move |row| row.kind == kind).map(|row| row.ratio);
     let mut goals = vec![
         BenchGoal::below(15.0, "idle memory, MiB", idle),
         BenchGoal::below(10.0, "exec to the first list, median ms", start),
+        BenchGoal::at_most(1000.0, "descriptors to tools, median ms", descriptors),
         BenchGoal::at_most(48.0, "memory after all audited calls, MiB", last),
     ];
     goals.extend([GrowthKind::Tools, GrowthKind::Sessions, GrowthKind::Keys].map(|kind| {

@@ -5,7 +5,6 @@ use anyhow::Context;
 use serde::Serialize;
 use xtask_client::McpEra;
 
-use super::BenchPlan;
 use super::callgrind::{self, CallgrindFiles, DhatFile, ThreadCounts, await_idle};
 use super::gateway::{GatewaySetup, UpstreamKind};
 use super::load::first_list;
@@ -13,6 +12,7 @@ use super::report::{BenchReport, show};
 use super::runs::ERAS;
 use super::table::{TableCell, number, table, text};
 use super::targets::{BenchTarget, McpLibrary, TargetFactory};
+use super::{BenchPlan, grpc};
 
 /// Number of calls before the counted ones, which fill pools and caches.
 const FIRST_CALLS: u64 = 50;
@@ -28,6 +28,8 @@ pub(super) enum CountedServer {
     Operated,
     /// An operation of an OpenAPI document, without an audit trail.
     OpenApi,
+    /// A method of a gRPC server, without an audit trail.
+    Grpc,
     /// A server on the SDK, without a gateway.
     Sdk,
 }
@@ -50,11 +52,12 @@ pub(super) struct InstructionRow {
 }
 
 impl CountedServer {
-    pub(super) const ALL: [CountedServer; 5] = [
+    pub(super) const ALL: [CountedServer; 6] = [
         CountedServer::Gateway,
         CountedServer::Unaudited,
         CountedServer::Operated,
         CountedServer::OpenApi,
+        CountedServer::Grpc,
         CountedServer::Sdk,
     ];
 
@@ -64,18 +67,22 @@ impl CountedServer {
             CountedServer::Unaudited => "unaudited",
             CountedServer::Operated => "operated",
             CountedServer::OpenApi => "OpenAPI operation",
+            CountedServer::Grpc => grpc::METHOD,
             CountedServer::Sdk => "SDK server",
         }
     }
 
     /// The settings of the gateway; `None` without one.
-    fn setup(self) -> Option<GatewaySetup> {
+    fn setup(self) -> Option<GatewaySetup<'static>> {
         match self {
             CountedServer::Gateway => Some(GatewaySetup::DEFAULT),
             CountedServer::Unaudited => Some(GatewaySetup::MINIMAL),
             CountedServer::Operated => Some(GatewaySetup::OPERATED),
             CountedServer::OpenApi => {
                 Some(GatewaySetup { upstream: UpstreamKind::OpenApi, ..GatewaySetup::MINIMAL })
+            }
+            CountedServer::Grpc => {
+                Some(GatewaySetup { upstream: UpstreamKind::Grpc, ..GatewaySetup::MINIMAL })
             }
             CountedServer::Sdk => None,
         }
@@ -109,9 +116,10 @@ pub(super) async fn measure(
     workshop: &TargetFactory,
     report: &mut BenchReport,
 ) -> anyhow::Result<()> {
-    let echo = workshop.echo(1)?;
+    let (echo, grpc_echo) = (workshop.echo(1)?, workshop.grpc_echo()?);
     for server in CountedServer::ALL {
-        let counted = count_server(server, plan, workshop, &echo).await;
+        let upstream = if server == CountedServer::Grpc { &grpc_echo } else { &echo };
+        let counted = count_server(server, plan, workshop, upstream).await;
         match counted {
             Ok(rows) => report.instructions.extend(rows),
             Err(error) => report.fail(format!("instructions, {}", server.name()), &error)?,

@@ -35,26 +35,35 @@ pub(super) enum RequestKind {
 impl BenchLoad {
     /// Puts the load on a target and measures after a warm-up. A wrong response is an error.
     pub(super) async fn measure(&self, target: &BenchTarget) -> anyhow::Result<LoadSample> {
-        let sample = self.try_measure(target).await;
+        let sample = self.measure_together(std::slice::from_ref(target)).await;
         sample.with_context(|| format!("{} with {} in flight", target.name, self.in_flight))
     }
 
-    async fn try_measure(&self, target: &BenchTarget) -> anyhow::Result<LoadSample> {
-        let opening = (0..self.in_flight).map(|_| target.connect(self.era));
+    /// Divides the load among targets, and measures them as one: their CPU time is the sum.
+    pub(super) async fn measure_together(&self, targets: &[BenchTarget]) -> anyhow::Result<LoadSample> {
+        let opening = targets.iter().cycle().take(self.in_flight).map(|target| target.connect(self.era));
         let connections = try_join_all(opening).await?;
         let warm = self.drive_clients(connections, self.duration / 5).await?;
-        self.catch_up(target).await?;
+        self.catch_up_all(targets).await?;
 
-        let before = target.cpu_time();
+        let cpu_time = || targets.iter().map(BenchTarget::cpu_time).sum::<Duration>();
+        let before = cpu_time();
         let started = Instant::now();
         // Every call that was started is awaited, so that CPU time and calls match.
         let measured = self.drive_clients(warm.connections, self.duration).await?;
         let elapsed = started.elapsed();
-        self.catch_up(target).await?;
-        let cpu = target.cpu_time().saturating_sub(before);
+        self.catch_up_all(targets).await?;
+        let cpu = cpu_time().saturating_sub(before);
 
         try_join_all(measured.connections.into_iter().map(McpConnection::close)).await?;
         Ok(LoadSample::new(measured.latencies, elapsed, cpu))
+    }
+
+    async fn catch_up_all(&self, targets: &[BenchTarget]) -> anyhow::Result<()> {
+        for target in targets {
+            self.catch_up(target).await?;
+        }
+        Ok(())
     }
 
     /// Waits until a target has finished its deferred work, so that its CPU time includes all calls.

@@ -5,6 +5,8 @@
 //! process under test per call, as a ratio to the CPU time of its competitor for the same call moments before. The
 //! bench prints the goals beside the measurements; it fails on a wrong response, never on a slow one.
 
+mod bus;
+mod call_program;
 mod callgrind;
 mod catalog;
 mod difference;
@@ -13,6 +15,8 @@ mod functions;
 mod gateway;
 mod goals;
 mod growth;
+mod grpc;
+mod grpc_echo;
 mod history;
 mod hop;
 mod instructions;
@@ -24,6 +28,7 @@ mod openapi;
 mod operation;
 mod page;
 mod plot;
+mod replicas;
 mod report;
 mod rest;
 mod runs;
@@ -66,7 +71,7 @@ struct BenchArgs {
     /// Measure each cell this many times and report the median [default: 3, quick: 1]
     #[arg(long)]
     rounds: Option<usize>,
-    /// Make only these measurements [default: all; quick: all but instructions]
+    /// Make only these measurements [default: all; quick: all but bus and instructions]
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<BenchSection>,
     /// Measure only these targets
@@ -107,6 +112,12 @@ struct BenchBinaries {
     /// Use this build of the program that calls functions
     #[arg(long, value_name = "PATH")]
     functions: Option<PathBuf>,
+    /// Use this build of the program that converts descriptors
+    #[arg(long, value_name = "PATH")]
+    descriptors: Option<PathBuf>,
+    /// Use this build of the program that calls over a bus
+    #[arg(long, value_name = "PATH")]
+    bus: Option<PathBuf>,
 }
 
 /// The recorded instructions and allocations of a call.
@@ -132,6 +143,9 @@ enum BenchProcess {
         #[arg(long, default_value_t = 1)]
         tools: usize,
     },
+    /// Run the gRPC server that is called directly and as a tool
+    #[command(hide = true)]
+    GrpcEcho,
     /// Run the same server over stdio
     #[command(hide = true)]
     EchoStdio,
@@ -159,6 +173,12 @@ enum BenchSection {
     Operation,
     /// An operation of an OpenAPI document as a tool, compared with the same request to its server
     Openapi,
+    /// A gRPC method as a tool, compared with calls of its server; the time from descriptors to tools
+    Grpc,
+    /// A call over each message bus, compared with a bare request on its broker
+    Bus,
+    /// Two and four gateways on one PostgreSQL, compared with one
+    Replicas,
     /// Instructions and allocations of a call, which are the same on a busy machine
     Instructions,
     /// Calls with arguments and results of 10 kB and 1 MB, and with streams
@@ -176,12 +196,15 @@ enum BenchSection {
 }
 
 impl BenchSection {
-    const ALL: [BenchSection; 12] = [
+    const ALL: [BenchSection; 15] = [
         BenchSection::Calls,
         BenchSection::Lists,
         BenchSection::Layers,
         BenchSection::Operation,
         BenchSection::Openapi,
+        BenchSection::Grpc,
+        BenchSection::Bus,
+        BenchSection::Replicas,
         BenchSection::Instructions,
         BenchSection::Messages,
         BenchSection::Growth,
@@ -193,7 +216,7 @@ impl BenchSection {
 
     /// `true` if it measures a target between a client and the upstream.
     fn needs_targets(self) -> bool {
-        !matches!(self, BenchSection::Sdk | BenchSection::Functions)
+        !matches!(self, BenchSection::Bus | BenchSection::Sdk | BenchSection::Functions)
     }
 }
 
@@ -231,6 +254,7 @@ fn execute() -> anyhow::Result<()> {
     let args = BenchArgs::parse();
     match args.process {
         Some(BenchProcess::Echo { tools }) => return echo::run(tools),
+        Some(BenchProcess::GrpcEcho) => return grpc_echo::run(),
         Some(BenchProcess::EchoStdio) => return echo::run_stdio(),
         Some(BenchProcess::Hop { upstream }) => return hop::run(upstream),
         Some(BenchProcess::Sink) => return sink::run(),
@@ -297,7 +321,9 @@ impl BenchArgs {
         let all = BenchSection::ALL.into_iter();
         match (self.only.is_empty(), self.quick) {
             (false, _) => self.only.clone(),
-            (true, true) => all.filter(|section| *section != BenchSection::Instructions).collect(),
+            (true, true) => all
+                .filter(|section| !matches!(section, BenchSection::Bus | BenchSection::Instructions))
+                .collect(),
             (true, false) => all.collect(),
         }
     }

@@ -29,9 +29,9 @@ pub(super) const OPERATION: &str = "OpenAPI operation";
 pub(super) const MCP: &str = "MCP over HTTP";
 pub(super) const STDIO: &str = "MCP over stdio";
 
-/// Calls of one kind; ratios are to the direct request.
+/// Calls in one way; ratios are to the direct request.
 #[derive(Serialize)]
-pub(super) struct OpenApiRow {
+pub(super) struct WayRow {
     pub way: &'static str,
     pub in_flight: usize,
     pub cost: RequestCost,
@@ -58,7 +58,7 @@ pub(super) async fn measure(
         let base = directly.first();
         let ways = ["directly", OPERATION, MCP, STDIO].into_iter();
         for (way, rounds) in ways.zip(directly.iter().chain(&as_tools)) {
-            report.openapi.push(OpenApiRow { way, in_flight, cost: RequestCost::new(rounds, base) });
+            report.openapi.push(WayRow { way, in_flight, cost: RequestCost::new(rounds, base) });
         }
     }
     show(&report.openapi_table())
@@ -66,22 +66,27 @@ pub(super) async fn measure(
 
 impl BenchReport {
     pub(super) fn openapi_table(&self) -> String {
-        let rows = self.openapi.iter().map(|row| {
-            let cells = [number(row.in_flight as f64, 0), text(row.way)];
-            cells.into_iter().chain(row.cost.cells()).collect()
-        });
-        let heads = [
-            "in flight",
-            "way",
-            "calls/s",
-            "p50 us",
-            "p99 us",
-            "cpu us",
-            "cpu:direct",
-            "p50:direct",
-            "p99:direct",
-        ];
         let title = "calls by the kind of the upstream (directly: plain HTTP; CPU time of the server that gets the request)";
-        table(title, &heads, rows.collect())
+        way_table(title, &self.openapi)
     }
+}
+
+/// The table of calls in several ways.
+pub(super) fn way_table(title: &str, rows: &[WayRow]) -> String {
+    let rows = rows.iter().map(|row| {
+        let cells = [number(row.in_flight as f64, 0), text(row.way)];
+        cells.into_iter().chain(row.cost.cells()).collect()
+    });
+    let heads = [
+        "in flight",
+        "way",
+        "calls/s",
+        "p50 us",
+        "p99 us",
+        "cpu us",
+        "cpu:direct",
+        "p50:direct",
+        "p99:direct",
+    ];
+    table(title, &heads, rows.collect())
 }

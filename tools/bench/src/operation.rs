@@ -12,7 +12,7 @@ use super::runs::measure_in_turns;
 use super::targets::{BenchTarget, TargetFactory};
 
 /// The setups, each compared with the first.
-const SETUPS: [(&str, GatewaySetup); 7] = [
+const SETUPS: [(&str, GatewaySetup<'static>); 7] = [
     ("nothing", GatewaySetup { without: &["call_timing", "upstream_timing"], ..GatewaySetup::MINIMAL }),
     ("metrics", GatewaySetup::MINIMAL),
     ("metrics, a key", GatewaySetup { key: true, ..GatewaySetup::MINIMAL }),
@@ -51,7 +51,7 @@ pub(super) async fn measure(
 /// Shares of audit records and of spans that the gateway dropped; `None` without an audit trail or a collector.
 async fn lost_shares(
     gateway: &BenchTarget,
-    setup: &GatewaySetup,
+    setup: &GatewaySetup<'_>,
 ) -> anyhow::Result<(Option<f64>, Option<f64>)> {
     let counters = rest::read_counters(gateway.address, gateway.key.as_deref()).await?;
     // One span for the call, one for the upstream request.

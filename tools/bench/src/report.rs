@@ -11,10 +11,12 @@ use super::difference::{LayerCostRow, OperationCostRow, OperationRow};
 use super::functions::FunctionRow;
 use super::goals::BenchGoal;
 use super::growth::{GrowthRow, ScopeRow};
+use super::grpc::DescriptorTimes;
 use super::instructions::InstructionRow;
 use super::load::BenchLoad;
 use super::messages::MessageRow;
-use super::openapi::OpenApiRow;
+use super::openapi::WayRow;
+use super::replicas::ReplicaRow;
 use super::sample::{LoadSample, SampleRounds, median};
 use super::soak::SoakPoint;
 use super::table::{TableCell, number, table, text};
@@ -38,7 +40,11 @@ pub(super) struct BenchReport {
     pub lists: Vec<ListRow>,
     pub layers: Vec<LayerCostRow>,
     pub operation: Vec<OperationRow>,
-    pub openapi: Vec<OpenApiRow>,
+    pub openapi: Vec<WayRow>,
+    pub grpc: Vec<WayRow>,
+    pub descriptors: Option<DescriptorTimes>,
+    pub bus: Vec<WayRow>,
+    pub replicas: Vec<ReplicaRow>,
     pub messages: Vec<MessageRow>,
     pub growth: Vec<GrowthRow>,
     pub scopes: Vec<ScopeRow>,
@@ -156,6 +162,10 @@ impl BenchReport {
             layers: Vec::new(),
             operation: Vec::new(),
             openapi: Vec::new(),
+            grpc: Vec::new(),
+            descriptors: None,
+            bus: Vec::new(),
+            replicas: Vec::new(),
             messages: Vec::new(),
             growth: Vec::new(),
             scopes: Vec::new(),

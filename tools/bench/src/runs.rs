@@ -13,7 +13,8 @@ use super::report::{BenchReport, CallRow, ListRow, MemoryRow, RequestCost, Start
 use super::sample::{LoadSample, SampleRounds, median};
 use super::targets::{BenchTarget, TargetFactory, TargetKind};
 use super::{
-    BenchPlan, BenchSection, functions, growth, instructions, libraries, messages, openapi, operation, soak,
+    BenchPlan, BenchSection, bus, functions, growth, grpc, instructions, libraries, messages, openapi,
+    operation, replicas, soak,
 };
 
 pub(super) const IN_FLIGHT: [usize; 3] = [1, 16, 64];
@@ -35,6 +36,8 @@ pub(super) async fn run(
         BenchSection::Start if measures_gateway => start(plan, workshop, report).await,
         BenchSection::Operation if measures_gateway => operation::measure(plan, workshop, report).await,
         BenchSection::Openapi if measures_gateway => openapi::measure(plan, workshop, report).await,
+        BenchSection::Grpc if measures_gateway => grpc::measure(plan, workshop, report).await,
+        BenchSection::Replicas if measures_gateway => replicas::measure(plan, workshop, report).await,
         BenchSection::Instructions if measures_gateway => instructions::measure(plan, workshop, report).await,
         BenchSection::Messages => messages::measure(plan, workshop, report).await,
         BenchSection::Growth if measures_gateway => growth::measure(plan, workshop, report).await,
@@ -42,11 +45,14 @@ pub(super) async fn run(
         BenchSection::Layers
         | BenchSection::Operation
         | BenchSection::Openapi
+        | BenchSection::Grpc
+        | BenchSection::Replicas
         | BenchSection::Instructions
         | BenchSection::Growth
         | BenchSection::Memory
         | BenchSection::Start => Ok(()),
         BenchSection::Sdk => libraries::measure(plan, workshop, report).await,
+        BenchSection::Bus => bus::measure(plan, workshop, report),
         BenchSection::Functions => functions::measure(plan, workshop, report),
     }
 }

@@ -63,7 +63,7 @@ impl TargetKind {
     }
 
     /// The settings of the gateway; `None` for a competitor.
-    fn setup(self) -> Option<GatewaySetup> {
+    fn setup(self) -> Option<GatewaySetup<'static>> {
         match self {
             TargetKind::Direct | TargetKind::Nginx | TargetKind::Hop => None,
             TargetKind::Gateway => Some(GatewaySetup::DEFAULT),
@@ -183,6 +183,8 @@ pub(super) struct TargetFactory {
     libraries: Vec<(McpLibrary, PathBuf)>,
     nginx_workers: usize,
     pub(super) functions: Option<PathBuf>,
+    pub(super) descriptors: Option<PathBuf>,
+    pub(super) bus: Option<PathBuf>,
 }
 
 impl TargetFactory {
@@ -197,7 +199,7 @@ impl TargetFactory {
         }
         let gateway = match plan.measures_gateways() {
             true => {
-                let target = ["--package", "toolyard", "--bin", "toolyard", "--features", "full"];
+                let target = ["--package", "toolyard", "--bin", "toolyard"];
                 Some(path_or_build(binaries.gateway.as_deref(), &target, PROFILE)?)
             }
             false => None,
@@ -210,8 +212,10 @@ impl TargetFactory {
             anyhow::Ok((*library, path_or_build(binary_path, library.cargo_target(), PROFILE)?))
         };
         let libraries = plan.libraries.iter().map(library).collect::<anyhow::Result<_>>()?;
-        let functions = binaries.functions.clone();
-        Ok(TargetFactory { folder: TempDir::new()?, gateway, libraries, nginx_workers, functions })
+        let (functions, descriptors) = (binaries.functions.clone(), binaries.descriptors.clone());
+        let bus = binaries.bus.clone();
+        let folder = TempDir::new()?;
+        Ok(TargetFactory { folder, gateway, libraries, nginx_workers, functions, descriptors, bus })
     }
 
     /// Starts targets in front of one upstream, and waits until each lists all tools.
@@ -241,6 +245,11 @@ impl TargetFactory {
     /// Starts the upstream.
     pub(super) fn echo(&self, tools: usize) -> anyhow::Result<BenchTarget> {
         launch_own_server(TargetKind::Direct.name(), &["echo", "--tools", &tools.to_string()])
+    }
+
+    /// Starts the upstream of the gRPC tool.
+    pub(super) fn grpc_echo(&self) -> anyhow::Result<BenchTarget> {
+        launch_own_server("gRPC server", &["grpc-echo"])
     }
 
     /// Starts the collector of telemetry.

@@ -16,6 +16,8 @@ fn every_target_responds_correctly() {
         .arg(rmcp_echo())
         .arg("--functions")
         .arg(built("examples/bench_functions"))
+        .arg("--descriptors")
+        .arg(built("examples/bench_descriptors"))
         .output()
         .unwrap();
     let table = String::from_utf8(bench.stdout).unwrap();
@@ -33,6 +35,7 @@ fn every_target_responds_correctly() {
         "python",
         "javascript",
         "lua",
+        "gRPC method",
     ] {
         assert!(table.contains(&format!("  {target}  ")), "{target} is missing in\n{table}");
     }

@@ -113,11 +113,13 @@ impl McpConnection {
         Ok(McpConnection { sender, era, headers, last_id: 0, wait_time: Duration::ZERO })
     }
 
-    /// Calls `echo` once. `unique` distinguishes the call from all others in flight.
+    /// Calls `echo` once. `unique` distinguishes the call from all others in flight. The reply is the text, or an object
+    /// with it.
     pub async fn call_echo(&mut self, unique: &str) -> anyhow::Result<()> {
         let text = echo_text(unique);
         let reply = self.call("echo", &text).await?;
-        ensure!(reply == text, "sent {text:?}, received {reply:?}");
+        let object = || json!({"text": text}).to_string();
+        ensure!(reply == text || reply.as_str() == object().as_str(), "sent {text:?}, received {reply:?}");
         Ok(())
     }
 
@@ -290,7 +292,7 @@ fn message(id: u64, method: &str, params: &Value) -> Bytes {
 
 /// The argument of `echo`: quotes, a backslash and non-ASCII letters, so that wrong escaping is detected. The padding
 /// makes a legacy request about 290 bytes long.
-fn echo_text(unique: &str) -> String {
+pub fn echo_text(unique: &str) -> String {
     format!(
         "{unique}: \"grüße\" \\ {}",
         "to whom it may concern, and to all of the others as well. ".repeat(3)

@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use toolyard_core::Json;
 use toolyard_core::argument_names::ArgumentNames;
+use toolyard_core::tokens;
 use toolyard_core::tool::Tool;
 use toolyard_openapi::operation::{BodyContent, OpenApiOperation, RequestBody};
 use toolyard_openapi::{DescribedOperation, DescriptionSources, ReadOptions, read};
@@ -33,6 +34,9 @@ pub(super) struct ConversionSummary {
     pub(super) peak_kib: u64,
     /// The error if the document was refused.
     pub(super) refused: Option<String>,
+    /// Estimated tokens of the list of its tools.
+    #[serde(default)]
+    pub(super) tokens: usize,
     /// Faults found in the document.
     pub(super) faults: Vec<DocumentFault>,
 }
@@ -52,6 +56,9 @@ struct OperationLine {
     name: String,
     /// The definition of the tool, byte by byte as clients get it.
     definition: Box<RawValue>,
+    /// The whole texts, if the definition has only the beginning of one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    manual: Option<String>,
     plan: Value,
     call: SampleCall,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -110,6 +117,8 @@ pub(super) fn run(root: &Path, examples: &Path, lines: &Path) -> anyhow::Result<
             Vec::new()
         }
     };
+    let sizes = operations.iter().map(|it| it.definition.to_json().as_bytes().len());
+    summary.tokens = tokens::estimate(sizes.sum());
     let examples = BodyExamples::read(examples)?;
     let file = File::create(lines).with_context(|| format!("create {}", lines.display()))?;
     let mut out = BufWriter::new(file);
@@ -148,6 +157,7 @@ fn cpu_seconds() -> f64 {
 fn line(described: &DescribedOperation, examples: &BodyExamples) -> anyhow::Result<OperationLine> {
     let operation = &described.operation;
     let tool = Tool::named(&operation.name, described.definition.clone());
+    let tool = tool.with_manual(described.manual.as_deref());
     let renamed = tool.renamed();
     let published = renamed.map_or(&tool, |renamed| &renamed.tool);
     let names = renamed.map(|renamed| &*renamed.names);
@@ -162,6 +172,7 @@ fn line(described: &DescribedOperation, examples: &BodyExamples) -> anyhow::Resu
         name: operation.name.clone(),
         definition: RawValue::from_string(definition.to_json().as_text().to_owned())
             .context("a definition is JSON")?,
+        manual: published.manual().map(str::to_owned),
         plan: plan(operation, |argument| names.map_or(argument, |names| names.published(argument))),
         call,
         examples,

@@ -40,6 +40,10 @@ pub(super) struct JudgeVerdict {
     pub(super) refused_examples: Vec<JudgeFinding>,
     /// Examples that break the schema of their own document, and the place.
     pub(super) broken_examples: Vec<JudgeFinding>,
+    /// Number of texts and examples that tools have to keep.
+    pub(super) texts: usize,
+    /// Those that are lost.
+    pub(super) lost_texts: Vec<JudgeFinding>,
     /// The faults of the other tools.
     pub(super) unfaithful: Vec<JudgeFinding>,
     /// Faults of the conversion as a whole.

@@ -35,6 +35,10 @@ pub(super) struct CorpusSummary {
     examples: usize,
     carried: usize,
     broken: usize,
+    texts: usize,
+    lost_texts: usize,
+    tokens: usize,
+    uncallable: usize,
     cut: usize,
     cpu_seconds: f64,
     slowest: f64,
@@ -47,7 +51,7 @@ pub(super) struct CorpusSummary {
 impl CorpusSummary {
     pub(super) fn of<'j>(all: impl Iterator<Item = &'j JudgedDocument>) -> Self {
         let mut sum = Self::default();
-        for JudgedDocument { summary: made, verdict, .. } in all {
+        for judged @ JudgedDocument { summary: made, verdict, .. } in all {
             sum.documents += 1;
             sum.accepted += usize::from(made.refused.is_none());
             sum.invalid += usize::from(verdict.invalid.is_some());
@@ -60,6 +64,10 @@ impl CorpusSummary {
             sum.examples += verdict.examples;
             sum.carried += verdict.carried;
             sum.broken += reasons(&verdict.broken_examples).count();
+            sum.texts += verdict.texts;
+            sum.lost_texts += reasons(&verdict.lost_texts).count();
+            sum.tokens += made.tokens;
+            sum.uncallable += uncallable(judged).count();
             sum.cut += verdict.cut;
             sum.cpu_seconds += made.cpu_seconds;
             sum.slowest = sum.slowest.max(made.cpu_seconds);
@@ -81,9 +89,13 @@ impl CorpusSummary {
         percent(self.carried, self.examples)
     }
 
+    pub(super) fn texts_percent(&self) -> f64 {
+        percent(self.texts - self.lost_texts, self.texts)
+    }
+
     fn row(&self, name: &str) -> String {
         format!(
-            "| {name} | {} | {} | {} | {} | {} | {:.2} % | {:.2} % | {:.2} % | {:.2} % | {} | {:.2} % | {} | {} | {:.2} | {} MB |\n",
+            "| {name} | {} | {} | {} | {} | {} | {:.2} % | {:.2} % | {:.2} % | {} | {:.2} % | {} | {:.2} % | {} | {} | {:.2} % | {} | {} | {:.2} | {} MB |\n",
             self.documents,
             self.accepted,
             self.invalid,
@@ -92,10 +104,14 @@ impl CorpusSummary {
             self.tools_percent(),
             self.faithful_percent(),
             percent(self.satisfiable, self.tools),
+            self.uncallable,
             percent(self.legal, self.tools),
             self.examples,
             self.examples_percent(),
             self.broken,
+            self.texts,
+            self.texts_percent(),
+            self.tokens,
             self.cut,
             self.cpu_seconds,
             self.peak >> 10,
@@ -123,6 +139,7 @@ pub(super) fn page(all: &[JudgedDocument]) -> String {
     page += &peers(&others);
     page += &goals_table(&others, &graph);
     page += &findings_list("Tools that cannot be called", all, |verdict| &verdict.unusable);
+    page += &findings_list("Texts that are lost", all, |verdict| &verdict.lost_texts);
     page += &findings_list("Examples that are not accepted", all, |verdict| &verdict.refused_examples);
     page += &broken_examples(all);
     page += "\n## Refused documents\n\nInvalid documents, rightly refused:\n\n";
@@ -185,6 +202,16 @@ fn cause(document: &str, reasons: &[String]) -> String {
     CAUSES.iter().find(is_of).map(|(_, _, cause)| format!(" ({cause})")).unwrap_or_default()
 }
 
+/// The tools that no arguments satisfy, though their documents are not known to make them impossible.
+pub(super) fn uncallable(judged: &JudgedDocument) -> impl Iterator<Item = &JudgeFinding> {
+    let is_unknown = |finding: &&JudgeFinding| {
+        let mut reasons = finding.reasons.iter();
+        reasons.any(|reason| reason.starts_with("unsatisfiable"))
+            && cause(&judged.document.name, &finding.reasons).is_empty()
+    };
+    judged.verdict.unusable.iter().filter(is_unknown)
+}
+
 /// All reasons of these findings.
 fn reasons(findings: &[JudgeFinding]) -> impl Iterator<Item = &String> {
     findings.iter().flat_map(|finding| &finding.reasons)
@@ -224,6 +251,16 @@ fn goals_table(others: &CorpusSummary, graph: &CorpusSummary) -> String {
         ("Microsoft Graph", graph, goals::CPU_SECONDS_OF_GRAPH),
     ] {
         let (tools, faithful) = (sum.tools_percent(), sum.faithful_percent());
+        row(
+            format!("{name}: texts kept, at least {} %", goals::TEXTS),
+            format!("{:.2} %", sum.texts_percent()),
+            sum.texts_percent() >= goals::TEXTS,
+        );
+        row(
+            format!("{name}: no tool that cannot be called"),
+            sum.uncallable.to_string(),
+            sum.uncallable == 0,
+        );
         row(
             format!("{name}: tools, at least {} %", goals::TOOLS),
             format!("{tools:.2} %"),

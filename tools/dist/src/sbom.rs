@@ -12,7 +12,6 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use xtask_support::process;
 
-use crate::build;
 use crate::checksums::sha256;
 use crate::release::{Release, VERSION, output_of};
 
@@ -100,7 +99,7 @@ fn metadata(release: &Release) -> anyhow::Result<CargoMetadata> {
 /// Returns what the binary is made of. `cargo tree` resolves features as a build does, unlike `cargo metadata`.
 fn linked_crates(release: &Release) -> anyhow::Result<BTreeSet<CrateId>> {
     let mut cargo = process::cargo();
-    cargo.args(["tree", "--locked", "--package", "toolyard", "--features", build::FEATURES]);
+    cargo.args(["tree", "--locked", "--package", "toolyard"]);
     cargo.args(["--edges", "normal,no-proc-macro", "--prefix", "none", "--target", release.target.triple()]);
     let tree = output_of(&mut cargo)?;
     Ok(tree.lines().filter_map(tree_line).collect())

@@ -1,5 +1,5 @@
-//! The API server of Kubernetes. No registry has its program, so it is built from Debian's source package with Debian's
-//! Go: once per machine, in some minutes, and cached outside of the repository.
+//! The API server and the controller manager of Kubernetes, and kubectl. No registry has these programs, so they are built
+//! from Debian's source package with Debian's Go: once per machine, in some minutes, and cached outside of the repository.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -14,34 +14,39 @@ use super::debian;
 /// The version in Debian 12, which the server also reports.
 const VERSION: &str = "1.20.2";
 
-const PROGRAM: &str = "kube-apiserver";
+const PROGRAMS: [&str; 3] = ["kube-apiserver", "kube-controller-manager", "kubectl"];
 
 /// The Go for this version, and a library whose vendored copy does not work with this Go: the server would crash at the
 /// first custom resource.
 const PACKAGES: [&str; 3] = ["golang-1.19-go", "golang-1.19-src", "golang-github-modern-go-reflect2-dev"];
 const LIBRARY: &str = "github.com/modern-go/reflect2";
 
-/// Installs the program among the peers.
+/// Installs the programs among the peers.
 pub(super) fn install(peers: &Path) -> anyhow::Result<()> {
-    let link = peers.join("kubernetes").join(PROGRAM);
-    if link.exists() {
+    let links = peers.join("kubernetes");
+    if PROGRAMS.iter().all(|program| links.join(program).exists()) {
         return Ok(());
     }
     let cache = cache(peers);
-    let program = cache.join(PROGRAM);
-    if !program.exists() {
+    let missing: Vec<_> = PROGRAMS.into_iter().filter(|program| !cache.join(program).exists()).collect();
+    if !missing.is_empty() {
         std::fs::create_dir_all(&cache).with_context(|| format!("create {}", cache.display()))?;
-        build(&cache).with_context(|| {
+        build(&cache, &missing).with_context(|| {
             format!(
-                "build {PROGRAM} {VERSION} from Debian's source package; alternatively, put the program at {}",
-                program.display()
+                "build {} {VERSION} from Debian's source package; alternatively, put the programs into {}",
+                missing.join(", "),
+                cache.display()
             )
         })?;
     }
-    std::fs::create_dir_all(peers.join("kubernetes")).context("create a folder")?;
+    std::fs::create_dir_all(&links).context("create a folder")?;
+    PROGRAMS.iter().try_for_each(|program| replace_link(&cache.join(program), &links.join(program)))
+}
+
+fn replace_link(program: &Path, link: &Path) -> anyhow::Result<()> {
     // A dangling link may exist.
-    std::fs::remove_file(&link).ok();
-    std::os::unix::fs::symlink(&program, &link).with_context(|| format!("link {}", link.display()))
+    std::fs::remove_file(link).ok();
+    std::os::unix::fs::symlink(program, link).with_context(|| format!("link {}", link.display()))
 }
 
 /// A folder that outlives checkouts.
@@ -52,17 +57,20 @@ fn cache(peers: &Path) -> PathBuf {
     cache.join("kubernetes").join(VERSION)
 }
 
-fn build(cache: &Path) -> anyhow::Result<()> {
-    println!("building {PROGRAM} {VERSION}: some minutes, once per machine");
-    // On the file system of the cache, so that the program can be moved there atomically.
+fn build(cache: &Path, programs: &[&str]) -> anyhow::Result<()> {
+    println!("building {} {VERSION}: some minutes, once per machine", programs.join(", "));
+    // On the file system of the cache, so that the programs can be moved there atomically.
     let folder = TempDir::new_in(cache).context("create a folder for the build")?;
     let folder = folder.path();
     debian::unpack(&PACKAGES, folder)?;
     let source = fetch_source(folder)?;
     replace_library(folder, &source)?;
-    process::run(&mut make(folder, &source)?)?;
-    let program = source.join("_output/bin").join(PROGRAM);
-    std::fs::rename(&program, cache.join(PROGRAM)).with_context(|| format!("move {}", program.display()))
+    process::run(&mut make(folder, &source, programs)?)?;
+    for program in programs {
+        let built = source.join("_output/bin").join(program);
+        std::fs::rename(&built, cache.join(program)).with_context(|| format!("move {}", built.display()))?;
+    }
+    Ok(())
 }
 
 /// Fetches and unpacks the sources. The system's own package lists stay unchanged.
@@ -141,7 +149,7 @@ fn replace_library(folder: &Path, source: &Path) -> anyhow::Result<()> {
 }
 
 /// The build of the package's own rules, which expects its sources at a certain place in a Go folder.
-fn make(folder: &Path, source: &Path) -> anyhow::Result<Command> {
+fn make(folder: &Path, source: &Path, programs: &[&str]) -> anyhow::Result<Command> {
     let build_path = source.join(".go/src/k8s.io");
     std::fs::create_dir_all(&build_path).with_context(|| format!("create {}", build_path.display()))?;
     std::os::unix::fs::symlink("../../..", build_path.join("kubernetes")).context("link the sources")?;
@@ -150,7 +158,8 @@ fn make(folder: &Path, source: &Path) -> anyhow::Result<Command> {
     let path = std::env::join_paths([go.join("bin")].into_iter().chain(std::env::split_paths(&path)))?;
     // Leave the processor to other processes first.
     let mut make = Command::new("nice");
-    make.args(["make", "--silent", &format!("WHAT=cmd/{PROGRAM}")]).current_dir(source);
+    let programs: Vec<_> = programs.iter().map(|program| format!("cmd/{program}")).collect();
+    make.args(["make", "--silent", &format!("WHAT={}", programs.join(" "))]).current_dir(source);
     make.env("PATH", path).env("GOROOT", go).env("GOPATH", source.join(".go"));
     make.env("GOCACHE", folder.join("go-cache")).env("GOENV", "off").env_remove("GOFLAGS");
     make.env("GO111MODULE", "off").env("CGO_ENABLED", "0").env("KUBE_GIT_VERSION", format!("v{VERSION}"));

@@ -29,8 +29,9 @@ impl LinkedDocuments {
         let pages =
             self.texts.get(Path::new(BOOK)).map(|text| targets(Path::new(BOOK), text)).unwrap_or_default();
         let is_page = |path: &PathBuf| pages.iter().any(|(_, page, _)| page == path);
-        let is_picture =
-            |path: &PathBuf| path.starts_with("docs") && path.extension().is_some_and(|end| end == "svg");
+        let is_picture = |path: &PathBuf| {
+            path.starts_with("docs") && path.extension().is_some_and(|end| end == "svg" || end == "png")
+        };
         for (path, text) in &self.texts {
             let is_of_book = path.starts_with("docs") && !path.starts_with(DESIGN_NOTES);
             if is_of_book && path != Path::new(BOOK) && !is_page(path) {

@@ -15,11 +15,14 @@ const MAX_SUMMARY_LENGTH: usize = 300;
 const MAX_DOCUMENT_LENGTH: usize = 256 * 1024;
 
 /// Alternative names of guides. A guide with exactly the requested name takes precedence.
-const ALIASES: [&[&str]; 6] = [
+const ALIASES: [&[&str]; 9] = [
     &["mcp-tool-guide", "mcp", "mcp-tools"],
     &["web-tools", "web"],
     &["service-search", "search"],
     &["scripts", "script"],
+    &["scheduling", "schedule", "schedules", "scheduled-tasks", "cron"],
+    &["openrouter", "open-router"],
+    &["agents", "agent", "a2a"],
     &["subagent", "subagents"],
     &["wisp", "wisps"],
 ];

@@ -143,10 +143,16 @@ impl StoredText {
     /// 1,200 if that is more.
     #[must_use]
     pub fn message(&self, room: usize) -> String {
-        let Self { tool, pieces, index, .. } = self;
+        self.message_about(&format!("Tool result for '{}' is large", self.tool), room)
+    }
+
+    /// Returns the message that begins with `subject`, such as `The page is large`.
+    #[must_use]
+    pub fn message_about(&self, subject: &str, room: usize) -> String {
+        let Self { pieces, index, .. } = self;
         let (chars, count) = (grouped(self.chars), pieces.len());
         let mut message = format!(
-            "Tool result for '{tool}' is large ({chars} chars) and has been split into {count} chunk(s)\n\
+            "{subject} ({chars} chars) and has been split into {count} chunk(s)\n\
              stored in working memory.\n\
              A document outline is stored at key `{index}` — retrieve\n\
              it with get_from_working_memory to navigate the content by section heading.\n\

@@ -126,6 +126,7 @@ impl LargeResultHarness {
                 budget,
                 pinned,
                 finders,
+                script_tools: Vec::new(),
                 reader,
                 output_schemas,
                 unlisted: Vec::new(),

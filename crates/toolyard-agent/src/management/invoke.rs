@@ -47,10 +47,10 @@ impl BackendWrapper for InvokeToolBackend {
 }
 
 /// The server, the tool and the arguments of a call of [`INVOKE`].
-struct InvocationTarget {
-    server: String,
-    tool: String,
-    arguments: Option<Json>,
+pub(super) struct InvocationTarget {
+    pub(super) server: String,
+    pub(super) tool: String,
+    pub(super) arguments: Option<Json>,
 }
 
 /// Returns the published name and the arguments of the tool that a call of [`INVOKE`] names.
@@ -130,7 +130,11 @@ impl MemberAcceptance {
 }
 
 impl InvocationTarget {
-    fn of(members: &Object) -> Result<Self, String> {
+    /// Reads the members of a call.
+    ///
+    /// # Errors
+    /// Returns the message for the model if the call has a member too few or too many.
+    pub(super) fn of(members: &Object) -> Result<Self, String> {
         if let Some((other, _)) = members.iter().find(|(name, _)| !MEMBERS.contains(&&**name)) {
             let [server, tool, arguments] = MEMBERS;
             return Err(format!(

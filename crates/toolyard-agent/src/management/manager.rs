@@ -134,6 +134,9 @@ pub enum RegistrationError {
     /// The store failed.
     #[error("{0}: try again later")]
     Store(#[from] StoreError),
+    /// The file with the servers cannot be used.
+    #[error("the gateway's file with servers cannot be used: {0}")]
+    File(String),
     /// The gateway is stopping.
     #[error("the gateway is stopping")]
     Stopping,

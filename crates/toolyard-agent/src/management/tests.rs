@@ -9,8 +9,8 @@ use toolyard_core::gate::{CallGate, GateSize};
 use toolyard_core::names::NameRegistry;
 use toolyard_core::registry::{CallLimits, HandlerEntry};
 use toolyard_core::{
-    Backend, BackendPhase, Call, CallOutput, Caller, Catalog, Gateway, Json, Outcome, Registry, Tool,
-    ToolError,
+    Backend, BackendPhase, Call, CallOutput, Caller, Catalog, ErrorCode, Gateway, Json, Outcome, Registry,
+    Tool, ToolError,
 };
 use toolyard_sdk::Server;
 
@@ -106,6 +106,7 @@ pub(crate) fn management() -> ServerManagement {
     ServerManagement {
         servers: Arc::new(RecordingServers { registry, requests: Mutex::default() }),
         summaries: Arc::new(ManifestSummaries),
+        bridge: None,
     }
 }
 
@@ -116,12 +117,68 @@ struct ManagementHarness {
     servers: Arc<RecordingServers>,
 }
 
+/// Serves two servers of a bridge, and records what it is asked to do.
+#[derive(Default)]
+struct RecordingBridge(Mutex<Vec<String>>);
+
+impl BridgeManager for RecordingBridge {
+    fn servers(&self) -> Vec<Arc<BridgedServer>> {
+        let server = |name: &str, tools: &[&str]| {
+            Arc::new(BridgedServer {
+                name: name.to_owned(),
+                display_name: None,
+                summary: Some(format!("The {name} of the bridge.")),
+                tool_count: tools.len(),
+                tools: tools.iter().map(|tool| (*tool).to_owned()).collect(),
+            })
+        };
+        vec![server("Notes", &["add", "erase"]), server("time", &["now"])]
+    }
+
+    fn details<'a>(&'a self, server: &'a str) -> BoxFuture<'a, Result<Vec<BridgedTool>, ToolError>> {
+        let tool = |name: &str| BridgedTool {
+            name: name.to_owned(),
+            description: format!("Runs {name} of {server}."),
+            parameters_schema: "{}".to_owned(),
+        };
+        let tools = vec![tool("add"), tool("erase")];
+        Box::pin(async move { Ok(tools) })
+    }
+
+    fn invoke(&self, call: BridgedCall) -> BoxFuture<'_, Result<BridgedResult, ToolError>> {
+        let BridgedCall { server, tool, arguments, timeout, .. } = call;
+        assert!(timeout <= Duration::from_secs(60), "{timeout:?}");
+        let text = format!("{tool} of {server} got {arguments}");
+        let is_error = tool == "erase";
+        Box::pin(async move { Ok(BridgedResult { text, is_error }) })
+    }
+
+    fn register(&self, server: NewServer) -> BoxFuture<'_, Result<Option<usize>, ToolError>> {
+        self.0.lock().unwrap().push(server.name.clone());
+        let answer = match &*server.name {
+            "denied" => Err(ToolError::new(ErrorCode::ExecutionFailed, "the bridge does not allow it")),
+            "late" => Ok(None),
+            _ => Ok(Some(3)),
+        };
+        Box::pin(async move { answer })
+    }
+
+    fn unregister<'a>(&'a self, server: &'a str) -> BoxFuture<'a, Result<(), ToolError>> {
+        self.0.lock().unwrap().push(format!("-{server}"));
+        Box::pin(async move { Ok(()) })
+    }
+}
+
 impl ManagementHarness {
     fn new() -> Self {
+        Self::with_bridge(None)
+    }
+
+    fn with_bridge(bridge: Option<Arc<dyn BridgeManager>>) -> Self {
         let (sender, registry) = watch::channel(Arc::<Registry>::default());
         let servers = Arc::new(RecordingServers { registry: registry.clone(), requests: Mutex::default() });
         let management =
-            ServerManagement { servers: servers.clone(), summaries: Arc::new(ManifestSummaries) };
+            ServerManagement { servers: servers.clone(), summaries: Arc::new(ManifestSummaries), bridge };
         let server = add(Server::new("builtins", "1.0.0"), management).expect("tools");
         let own: Arc<dyn Backend> = Arc::new(InvokeToolBackend::new(server.into_backend(), servers.clone()));
         sender.send_replace(Arc::new(registry_of(own.clone())));
@@ -437,4 +494,100 @@ fn debug_output_hides_secrets() {
     let address =
         ServerAddress::Url { url: "https://a?key=hunter2".to_owned(), transport: HttpTransportKind::Sse };
     insta::assert_snapshot!(format!("{:?}", NewServer { address, ..server }), @r#"NewServer { name: "x", transport: Sse, .. }"#);
+}
+
+#[tokio::test]
+async fn servers_of_a_bridge_are_listed_and_called() {
+    let bridge = Arc::new(RecordingBridge::default());
+    let agent = ManagementHarness::with_bridge(Some(bridge.clone()));
+    let to = |server: &str, tool: &str| {
+        (INVOKE, json!({"server_name": server, "tool_name": tool, "arguments": {"a": 1}}))
+    };
+    let calls = [
+        (LIST, json!({"filter": "bridge"})),
+        (DETAILS, json!({"server_name": "notes", "tool_name": "ADD"})),
+        (DETAILS, json!({"server_name": "notes", "tool_name": "ad"})),
+        (DETAILS, json!({"server_name": "xyz"})),
+        to("NOTES", "add"),
+        to("notes", "erase"),
+        // The server of the gateway comes first.
+        to("time", "now"),
+        to("note", "add"),
+        (REGISTER, json!({"server_name": "New", "command": "uvx"})),
+        (REGISTER, json!({"server_name": "late", "command": "uvx"})),
+        (REGISTER, json!({"server_name": "denied", "command": "uvx"})),
+        (UNREGISTER, json!({"server_name": "Notes"})),
+        (UNREGISTER, json!({"server_name": "time"})),
+    ];
+    insta::assert_snapshot!(agent.read(None, &calls).await, @r#"
+    > mcp_list_services {"filter":"bridge"}
+    [{"serverName":"Notes","summary":"The Notes of the bridge.","toolCount":2,"toolNames":["add","erase"]}]
+
+    > mcp_get_service_details {"server_name":"notes","tool_name":"ADD"}
+    [{"name":"add","description":"Runs add of Notes.","parametersSchema":"{}"}]
+
+    > mcp_get_service_details {"server_name":"notes","tool_name":"ad"}
+    error: No tool named 'ad' found on server 'Notes'. Did you mean `add`?
+
+    > mcp_get_service_details {"server_name":"xyz"}
+    error: Server 'xyz' not found. Servers: weather, away, relays, many, empty, time, shapes. Servers of the bridge: Notes, time.
+
+    > mcp_invoke_tool {"server_name":"NOTES","tool_name":"add","arguments":{"a":1}}
+    add of Notes got {"a":1}
+
+    > mcp_invoke_tool {"server_name":"notes","tool_name":"erase","arguments":{"a":1}}
+    error: erase of Notes got {"a":1}
+
+    > mcp_invoke_tool {"server_name":"time","tool_name":"now","arguments":{"a":1}}
+    now got {"a":1}
+
+    > mcp_invoke_tool {"server_name":"note","tool_name":"add","arguments":{"a":1}}
+    error: Server 'note' not found. Did you mean `Notes`?
+
+    > mcp_register_server {"server_name":"New","command":"uvx"}
+    Server 'new' registered successfully. 3 tool(s) available.
+
+    > mcp_register_server {"server_name":"late","command":"uvx"}
+    Server 'late' registered successfully.
+
+    > mcp_register_server {"server_name":"denied","command":"uvx"}
+    error: Failed to register server 'denied': the bridge does not allow it
+
+    > mcp_unregister_server {"server_name":"Notes"}
+    Server 'notes' removed successfully.
+
+    > mcp_unregister_server {"server_name":"time"}
+    Server 'time' removed successfully.
+    "#);
+    assert_eq!(*bridge.0.lock().unwrap(), ["new", "late", "denied", "-notes"]);
+    let limited = [
+        (LIST, json!({"filter": "bridge"})),
+        (LIST, json!({"filter": "notes"})),
+        (DETAILS, json!({"server_name": "notes"})),
+        to("notes", "add"),
+        to("notes", "erase"),
+    ];
+    insta::assert_snapshot!(agent.read(Some("Notes/add"), &limited).await, @r#"
+    > mcp_list_services {"filter":"bridge"}
+    []
+
+    > mcp_list_services {"filter":"notes"}
+    [{"serverName":"Notes","toolCount":1,"toolNames":["add"]}]
+
+    > mcp_get_service_details {"server_name":"notes"}
+    [{"name":"add","description":"Runs add of Notes.","parametersSchema":"{}"}]
+
+    > mcp_invoke_tool {"server_name":"notes","tool_name":"add","arguments":{"a":1}}
+    add of Notes got {"a":1}
+
+    > mcp_invoke_tool {"server_name":"notes","tool_name":"erase","arguments":{"a":1}}
+    error: No tool named 'erase' found on server 'Notes'.
+    "#);
+    insta::assert_snapshot!(agent.read(Some("weather/*"), &limited[2..4]).await, @r#"
+    > mcp_get_service_details {"server_name":"notes"}
+    error: Server 'notes' not found. Servers: weather.
+
+    > mcp_invoke_tool {"server_name":"notes","tool_name":"add","arguments":{"a":1}}
+    error: Server 'notes' not found. Servers: weather.
+    "#);
 }

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use toolyard_sdk::{Context, RegisterError, Server, Tool, ToolAnnotations, ToolCall, ToolFailure, ToolReply};
 
 use super::args::{ManagementArgs, excerpt, server_name};
-use super::invoke::resolve_invocation;
+use super::bridge::{BridgeManager, BridgedResult, VisibleBridge};
+use super::invoke::{InvocationTarget, resolve_invocation};
 use super::listing::{self, ServerFilter};
 use super::manager::{NewServer, RegisteredServer, ServerManager};
 use super::new_server::parse_new_server;
@@ -51,6 +52,8 @@ pub struct ServerManagement {
     pub servers: Arc<dyn ServerManager>,
     /// Source of their summaries.
     pub summaries: Arc<dyn SummarySource>,
+    /// The servers of a bridge, to which servers are then added. `None`: there is no bridge.
+    pub bridge: Option<Arc<dyn BridgeManager>>,
 }
 
 /// Adds the tools to a server. Calls of [`INVOKE`] fail unless [`InvokeToolBackend`](super::InvokeToolBackend) wraps
@@ -68,7 +71,7 @@ pub fn add(server: Server, management: ServerManagement) -> Result<Server, Regis
             details.details(&context, &ManagementArgs::of(&call.arguments)).await
         })?
         .register_tool(invoke_tool(), async move |context: Context, call: ToolCall| {
-            invoke.invalid_invocation(&context, &call).await
+            invoke.unresolved_invocation(&context, &call).await
         })?
         .register_tool(register_tool(), async move |context: Context, call: ToolCall| {
             register.register(&context, &ManagementArgs::of(&call.arguments)).await
@@ -84,7 +87,11 @@ impl ServerManagement {
         let words = args.text(&["filter"]);
         let filter = ServerFilter::new(words.as_deref().unwrap_or_default());
         let (directory, added) = (ServerDirectory::of(&registry, &*self.servers), self.servers.added());
-        let servers = directory.listings(&filter, &added, &*self.summaries);
+        let mut servers = directory.listings(&filter, &added, &*self.summaries);
+        let bridge = self.bridge(context);
+        if let Some(bridge) = &bridge {
+            servers.extend(bridge.listings(&filter, |name| directory.find(name).is_ok()));
+        }
         let is_nothing = servers.is_empty() && words.is_some();
         let list = listing::page(servers, args.text(&["cursor"]).as_deref()).map_err(ToolFailure::new)?;
         // The note is a text of its own, so that the first one is the array that agents know.
@@ -96,13 +103,39 @@ impl ServerManagement {
         let name = args.required(&["server_name"])?;
         let registry = self.servers.seen_by(context.caller()).await;
         let services = ServerDirectory::of(&registry, &*self.servers);
-        let service = services.find(&name).map_err(ToolFailure::new)?;
-        service.details(args.text(&["tool_name"]).as_deref()).map_err(ToolFailure::new)
+        let tool = args.text(&["tool_name"]);
+        let service = match (services.find(&name), self.bridge(context)) {
+            (Ok(service), _) => service,
+            (Err(why), bridge) => {
+                let Some(bridge) = bridge else { return Err(ToolFailure::new(why)) };
+                let Some(server) = bridge.find(&name) else {
+                    return Err(ToolFailure::new(bridge.explain(why, &name)));
+                };
+                return bridge.details(server, tool.as_deref()).await;
+            }
+        };
+        service.details(tool.as_deref()).map_err(ToolFailure::new)
     }
 
-    /// Explains a call that cannot be forwarded. A call that can be forwarded never gets here.
-    async fn invalid_invocation(&self, context: &Context, call: &ToolCall) -> Result<String, ToolFailure> {
+    /// Runs a call of a tool of the bridge, or explains a call that cannot be forwarded. A call that can be forwarded never
+    /// gets here.
+    async fn unresolved_invocation(
+        &self,
+        context: &Context,
+        call: &ToolCall,
+    ) -> Result<ToolReply, ToolFailure> {
         let registry = self.servers.seen_by(context.caller()).await;
+        let directory = ServerDirectory::of(&registry, &*self.servers);
+        let (bridge, target) = (self.bridge(context), InvocationTarget::of(&call.arguments).ok());
+        if let (Some(bridge), Some(target)) = (bridge, target)
+            && let Err(why) = directory.find(&target.server)
+        {
+            let Some(server) = bridge.find(&target.server) else {
+                return Err(ToolFailure::new(bridge.explain(why, &target.server)));
+            };
+            let BridgedResult { text, is_error } = bridge.invoke(server, target, context).await?;
+            return if is_error { Err(ToolFailure::new(text)) } else { Ok(ToolReply::new().text(text)) };
+        }
         let why = match resolve_invocation(Some(&call.arguments.to_json()), &registry, &*self.servers) {
             Err(why) => why,
             Ok(_) => format!("{INVOKE} cannot be called through another tool: call it by itself"),
@@ -114,6 +147,9 @@ impl ServerManagement {
         let server = parse_new_server(args)?;
         let NewServer { name, .. } = &server;
         let name = name.clone();
+        if let Some(bridge) = &self.bridge {
+            return self.register_on_bridge(&**bridge, server).await;
+        }
         let failed = |why: &dyn std::fmt::Display| {
             ToolFailure::new(format!("Failed to register server '{}': {why}", excerpt(&name)))
         };
@@ -126,10 +162,42 @@ impl ServerManagement {
         Ok(if is_hidden { format!("{done} Your key does not open them.") } else { done })
     }
 
+    async fn register_on_bridge(
+        &self,
+        bridge: &dyn BridgeManager,
+        server: NewServer,
+    ) -> Result<String, ToolFailure> {
+        let name = server.name.clone();
+        match bridge.register(server).await {
+            Ok(Some(tools)) => {
+                Ok(format!("Server '{name}' registered successfully. {tools} tool(s) available."))
+            }
+            Ok(None) => Ok(format!("Server '{name}' registered successfully.")),
+            Err(why) => {
+                let why = why.message();
+                Err(ToolFailure::new(format!("Failed to register server '{}': {why}", excerpt(&name))))
+            }
+        }
+    }
+
+    /// Returns the servers of the bridge that the caller of a call sees.
+    fn bridge<'a>(&'a self, context: &'a Context) -> Option<VisibleBridge<'a>> {
+        self.bridge.as_ref().map(|bridge| VisibleBridge::of(&**bridge, context.caller()))
+    }
+
     async fn unregister(&self, context: &Context, args: &ManagementArgs) -> Result<String, ToolFailure> {
         let name = server_name(&args.required(&["server_name", "name"])?);
         let registry = self.servers.seen_by(context.caller()).await;
         let visible = ServerDirectory::of(&registry, &*self.servers).find(&name).map(drop);
+        if let (Some(manager), Some(bridge), Err(_)) = (&self.bridge, self.bridge(context), &visible)
+            && bridge.find(&name).is_some()
+        {
+            let removed = manager.unregister(&name).await;
+            return removed.map(|()| format!("Server '{name}' removed successfully.")).map_err(|why| {
+                let (name, why) = (excerpt(&name), why.message().to_owned());
+                ToolFailure::new(format!("Failed to remove server '{name}': {why}"))
+            });
+        }
         // A server that is not running is visible to no caller, but a caller with access to everything can remove it.
         let is_all = context.caller().grant.as_ref().is_none_or(|grant| grant.scope.is_everything());
         if !(is_all && self.servers.added().iter().any(|added| **added == *name)) {

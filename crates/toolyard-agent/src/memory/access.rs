@@ -170,7 +170,7 @@ impl fmt::Debug for MemoryAccess {
 fn checked(key: &str) -> Result<&str, MemoryError> {
     let key = key.trim();
     match key {
-        "" => Err(MemoryError::BadKey("key: is empty, where a name such as `notes` is expected")),
+        "" => Err(MemoryError::BadKey("key: is empty; expected a name such as `notes`")),
         key if key.strip_prefix(ABBREVIATION).is_some_and(|rest| rest.starts_with('-')) => {
             Err(MemoryError::BadKey(
                 "key: is abbreviated: write the beginning of the outline's key, up to `-index`, instead of `…`",

@@ -7,15 +7,11 @@ use std::net::{IpAddr, Ipv6Addr};
 use sha2::{Digest, Sha256};
 use toolyard_core::access::AccessScope;
 use toolyard_core::random::hex;
-use toolyard_core::{Call, Caller, CallerPeer};
+use toolyard_core::{Call, Caller, CallerPeer, SESSION_META};
 use toolyard_manifest::SharedMemory;
 use toolyard_sdk::Context;
 
 use super::session_ids::is_sealed_id;
-
-/// Member of `_meta` with the session of a host: clients of 2026-07-28 and later have none themselves. Results have the
-/// handle of one in it, which the host sends back in its requests; with a key, it may name any session.
-pub const SESSION_META: &str = "toolyard/session";
 
 /// Number of digits of the digest that stands for the session of a connection.
 const DIGEST_DIGITS: usize = 16;
@@ -54,6 +50,16 @@ impl MemoryNamespace {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Returns the id of the key that the namespace belongs to. An id that is no valid segment is hashed.
+    #[must_use]
+    pub fn key_id(&self) -> Option<&str> {
+        match self.0.split_once('/')? {
+            ("key", key) => Some(key),
+            ("session", owner) => owner.rsplit_once('@').map(|(_, key)| key),
+            _ => None,
+        }
     }
 
     /// Returns `true` for the namespace of a session without a key. Such namespaces share a part of the memory. Those of

@@ -165,7 +165,9 @@ impl MemoryRecord {
         self.tags.iter().any(|own| own.to_lowercase() == tag.to_lowercase())
     }
 
-    pub(super) fn expires_at(&self) -> SystemTime {
+    /// Returns the time of expiry.
+    #[must_use]
+    pub fn expires_at(&self) -> SystemTime {
         UNIX_EPOCH + Duration::from_millis(self.expires)
     }
 

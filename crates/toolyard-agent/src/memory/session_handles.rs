@@ -9,9 +9,9 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 use toolyard_core::layers::{CallResult, Layer, NextLayer};
-use toolyard_core::{Call, CallTarget, Json, Object, Outcome, RegistryEntry};
+use toolyard_core::{Call, CallTarget, Json, Object, Outcome, RegistryEntry, SESSION_META};
 
-use super::namespace::{MemoryCaller, SESSION_META};
+use super::namespace::MemoryCaller;
 use super::session_ids::is_sealed_id;
 use super::tools::NAMES;
 use super::working_memory::WorkingMemory;

@@ -2,6 +2,7 @@
 
 mod backoff;
 mod ledger;
+mod overview;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -18,6 +19,7 @@ use toolyard_core::store::{KeySpace, KeyValueStore, PutRequest, StoreError, Stor
 use toolyard_manifest::MemorySettings;
 
 use self::backoff::backoff;
+pub use self::overview::{MemoryOverview, NamespaceSummary};
 use super::access::{FullKey, MemoryAccess};
 use super::error::MemoryError;
 use super::keyless_ledger::KeylessClaim;

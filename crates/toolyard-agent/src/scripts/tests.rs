@@ -167,7 +167,7 @@ async fn empty_script_is_not_run() {
     for script in ["", " \n"] {
         let (text, is_error, ran) = call(ended("", "", 0), json!({"script": script})).await;
         assert!(is_error && ran.is_none(), "{script:?}");
-        assert_eq!(text, "script: is empty, where Python source is expected");
+        assert_eq!(text, "script: is empty; expected Python source");
     }
 }
 

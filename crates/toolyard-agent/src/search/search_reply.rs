@@ -60,8 +60,13 @@ struct ToolSearchHit {
 
 impl ToolSearchReply {
     /// Returns the result for these tools, the best first. `limit` is the number of tools that were asked for;
-    /// `is_doubtful` is true if they may have been found by accident.
-    pub(super) fn of(entries: &[Arc<RegistryEntry>], limit: usize, is_doubtful: bool) -> Self {
+    /// `is_doubtful` is true if they may have been found by accident, `is_named` if the query is the first one's name.
+    pub(super) fn of(
+        entries: &[Arc<RegistryEntry>],
+        limit: usize,
+        is_doubtful: bool,
+        is_named: bool,
+    ) -> Self {
         let (mut bytes, mut note) = (0, entries.is_empty().then_some(NOTHING));
         let mut tools: Vec<ToolSearchHit> = Vec::with_capacity(entries.len());
         for (entry, later) in entries.iter().zip((0..entries.len()).rev()) {
@@ -79,6 +84,9 @@ impl ToolSearchReply {
                 tools.push(ToolSearchHit::brief(entry));
             }
         }
+        if let (Some(named), Some(first)) = (entries.first().filter(|_| is_named), tools.first_mut()) {
+            *first = ToolSearchHit::described(named);
+        }
         if is_doubtful && !tools.is_empty() {
             note = Some(DOUBTFUL);
         }
@@ -90,6 +98,13 @@ impl ToolSearchHit {
     fn new(entry: &RegistryEntry) -> Self {
         let (name, server) = (entry.name.clone(), entry.handler.name.clone());
         Self { name, server, description: None, input_schema: None, parameters: None }
+    }
+
+    /// Has the whole texts as well: the query is the name of the tool.
+    fn described(entry: &RegistryEntry) -> Self {
+        let manual = entry.tool.as_ref().and_then(|tool| tool.manual().map(str::to_owned));
+        let description = manual.or_else(|| description(entry).map(Cow::into_owned));
+        Self { description, ..Self::whole(entry) }
     }
 
     fn whole(entry: &RegistryEntry) -> Self {

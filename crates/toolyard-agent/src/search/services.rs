@@ -188,10 +188,17 @@ impl IndexedServices {
     }
 }
 
+/// The other agents that a gateway knows.
+pub trait AgentIndex: Send + Sync {
+    /// Returns the agents that a caller with this view of the registry can invoke.
+    fn services(&self, view: &Registry) -> Vec<KnownService>;
+}
+
 /// Index of the services of a gateway.
 #[derive(Clone)]
 pub struct ServiceIndex {
     summaries: Arc<dyn SummarySource>,
+    agents: Option<Arc<dyn AgentIndex>>,
     /// Finder of the tools that fit. It leaves out the gateway's own tools, which are no service.
     finder: Arc<ToolFinder>,
     /// Sets of services that were indexed last, the latest first.
@@ -202,10 +209,16 @@ impl ServiceIndex {
     /// Returns an index of the services of registries, without the handler that the finder leaves out.
     #[must_use]
     pub fn new(summaries: Arc<dyn SummarySource>, finder: Arc<ToolFinder>) -> Self {
-        Self { summaries, finder, read: Arc::default() }
+        Self { summaries, agents: None, finder, read: Arc::default() }
     }
 
-    /// Returns the services that a caller sees: the handlers with at least one visible tool.
+    /// Adds other agents.
+    #[must_use]
+    pub fn with_agents(self, agents: Arc<dyn AgentIndex>) -> Self {
+        Self { agents: Some(agents), ..self }
+    }
+
+    /// Returns the services that a caller sees: the handlers with at least one visible tool, and the agents.
     #[must_use]
     pub fn of(&self, view: &Registry) -> Vec<KnownService> {
         let mut tools: BTreeMap<&str, Vec<Arc<str>>> = BTreeMap::new();
@@ -229,7 +242,8 @@ impl ServiceIndex {
                 texts: Vec::new(),
             }
         };
-        handlers.into_iter().map(service).collect()
+        let agents = self.agents.iter().flat_map(|agents| agents.services(view));
+        handlers.into_iter().map(service).chain(agents).collect()
     }
 
     /// Returns the best matches of a query, at most five, the best first.

@@ -25,10 +25,11 @@ pub struct ToolFinder {
 
 /// A matching tool.
 #[derive(Clone)]
-pub(super) struct FinderHit {
-    pub(super) entry: Arc<RegistryEntry>,
+pub struct FinderHit {
+    /// The tool.
+    pub entry: Arc<RegistryEntry>,
     /// The score, comparable within one result.
-    pub(super) score: f32,
+    pub score: f32,
     /// `true` if the query has a word of the tool itself, and not only of the name of its server.
     pub(super) matches_tool: bool,
 }
@@ -81,7 +82,7 @@ impl ToolFinder {
     }
 
     /// Like [`search`](Self::search), with the scores.
-    pub(super) async fn hits(&self, view: &Registry, query: &str, limit: usize) -> Vec<FinderHit> {
+    pub async fn hits(&self, view: &Registry, query: &str, limit: usize) -> Vec<FinderHit> {
         let snapshot = self.current().await;
         let seen = |key: &str| view.tool(key).ok().filter(|entry| self.finds(entry));
         let hits = snapshot.index().search_among(query, limit, |key| seen(key).is_some());

@@ -128,13 +128,15 @@ impl ToolSearch {
         // An embedding model may know the words, whatever their language.
         let mut is_doubtful = self.embeddings.is_none() && self.finder.may_be_foreign(query).await;
         // A query that is exactly the name of a tool returns that tool first.
-        if let Some(named) = view.tool(query).ok().filter(|entry| self.finder.finds(entry)) {
+        let named = view.tool(query).ok().filter(|entry| self.finder.finds(entry));
+        let is_named = named.is_some();
+        if let Some(named) = named {
             entries.retain(|entry| entry.name != named.name);
             entries.insert(0, named.clone());
             entries.truncate(limit);
             is_doubtful = false;
         }
-        ToolReply::new().structured(&ToolSearchReply::of(&entries, limit, is_doubtful))
+        ToolReply::new().structured(&ToolSearchReply::of(&entries, limit, is_doubtful, is_named))
     }
 
     async fn services(&self, context: &Context, query: &str) -> Result<String, ToolFailure> {

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
-use toolyard_core::{BackendPhase, Catalog, CauseCode, FailureCause, Tool};
-use toolyard_openapi::{DescriptionError, DescriptionSources, ServiceDescription};
+use toolyard_core::backend::LeftOutItem;
+use toolyard_core::{BackendPhase, Catalog, CauseCode, FailureCause, FailureLog, Tool};
+use toolyard_openapi::{DescribedOperation, DescriptionError, DescriptionSources, ServiceDescription};
 
 use super::source::{DescriptionFetcher, DescriptionReadError};
 use super::{LoadedService, ServiceAccess};
@@ -34,6 +35,7 @@ pub(super) struct DescriptionKeeper {
     pub(super) service: watch::Sender<Arc<LoadedService>>,
     /// Requests a refresh.
     pub(super) refresh: Arc<Notify>,
+    pub(super) failures: FailureLog,
 }
 
 /// The reason why the tools could not be loaded or refreshed.
@@ -53,6 +55,8 @@ enum RefreshError {
         "it names a new server, {0}, to which no credentials are sent: restart the handler, or set `baseURL`"
     )]
     ServerChanged(String),
+    #[error("{}", ServiceDescription::NO_SERVER)]
+    NoServer,
 }
 
 impl RefreshError {
@@ -76,6 +80,10 @@ impl DescriptionKeeper {
         loop {
             let wait = match self.reload().await {
                 Ok(()) => {
+                    let repetitions = self.failures.clear();
+                    if repetitions > 0 {
+                        tracing::info!(handler = %self.name, repetitions, "read the description after repeated failures");
+                    }
                     pause = BACKOFF.0;
                     self.interval
                 }
@@ -105,16 +113,19 @@ impl DescriptionKeeper {
             self.health.publish(|_| {});
             return Ok(());
         };
-        let description = convert(sources, self.read_options.clone())
+        let (description, uncallable) = convert(sources, self.read_options.clone())
             .await
             .inspect_err(|error| self.reader.mark_refused(error))?;
         let operations = description.operations.len();
         if operations > self.max_tools {
             return Err(RefreshError::TooManyOperations(operations, self.max_tools));
         }
+        if self.access.base_url.is_none() && description.lacks_server() {
+            return Err(RefreshError::NoServer);
+        }
         self.check_servers(&description)?;
         self.reader.mark_published();
-        self.publish(description);
+        self.publish(description, uncallable);
         Ok(())
     }
 
@@ -158,49 +169,76 @@ impl DescriptionKeeper {
         is_absolute.then(|| server.into())
     }
 
-    fn publish(&self, description: ServiceDescription) {
+    fn publish(&self, description: ServiceDescription, uncallable: Vec<LeftOutItem>) {
         self.warn_about_unknown_names(&description);
         let (tools, faults) = (description.operations.len(), description.faults.len());
         tracing::info!(handler = %self.name, tools, faults, "read the description");
         for fault in description.faults.iter().take(MAX_LOGGED_FAULTS) {
             tracing::warn!(handler = %self.name, location = %fault.location, "a fault in the description: {}", fault.problem);
         }
-        let tools = description.operations.iter();
-        let tools =
-            tools.map(|it| Arc::new(Tool::named(&it.operation.name, it.definition.clone()))).collect();
+        for LeftOutItem { name, reason } in uncallable.iter().take(MAX_LOGGED_FAULTS) {
+            tracing::warn!(handler = %self.name, tool = %name, "left out: {reason}");
+        }
+        let is_callable = |it: &&DescribedOperation| {
+            !uncallable.iter().any(|left_out| *left_out.name == *it.operation.name)
+        };
+        let tools = description.operations.iter().filter(is_callable);
+        let tools = tools.map(|it| Arc::new(tool(it))).collect();
         let protocol = Some(description.format.into());
         let service_url = self.service_url(&description);
         let target = service_url.as_deref().and_then(|url| url.parse().ok());
         // Publish the operations first: every listed tool can be called.
         let service = LoadedService::new(description.operations, description.schemes);
         self.service.send_replace(Arc::new(service));
-        self.health.publish(|catalog| {
-            let phase = catalog.phase.clone();
-            *catalog = Catalog { phase, protocol, service_url, tools, ..Catalog::default() };
-        });
+        let left_out = [uncallable, Vec::new(), Vec::new(), Vec::new()];
+        self.health.publish_lists(Catalog { protocol, service_url, tools, left_out, ..Catalog::default() });
         // The server of the description is the one to probe.
         if let Some(target) = target {
             self.health.set_target(&target);
         }
     }
 
-    /// Logs a failure. Tools of an earlier description stay available.
-    fn report_failure(&self, failure: &RefreshError) {
-        tracing::warn!(handler = %self.name, "{failure}");
+    /// Logs a failure, unless it repeats the last one. Tools of an earlier description stay available.
+    fn report_failure(&mut self, failure: &RefreshError) {
+        let cause = failure.cause();
+        match self.failures.record(&cause) {
+            Some(0) => tracing::warn!(handler = %self.name, "{failure}"),
+            Some(repetitions) => tracing::warn!(handler = %self.name, repetitions, "{failure}"),
+            None => tracing::debug!(handler = %self.name, "again: {failure}"),
+        }
         let has_tools = !self.service.borrow().operations.is_empty();
         if !has_tools {
-            let phase = BackendPhase::Unavailable { reason: failure.cause() };
+            let phase = BackendPhase::Unavailable { reason: cause };
             self.health.publish(|catalog| catalog.phase = phase);
         }
     }
 }
 
-/// Reads a description on a blocking thread: the largest ones take a second.
+fn tool(described: &DescribedOperation) -> Tool {
+    let tool = Tool::named(&described.operation.name, described.definition.clone());
+    tool.with_manual(described.manual.as_deref())
+}
+
+/// Returns the tools that no arguments satisfy.
+fn uncallable(description: &ServiceDescription) -> Vec<LeftOutItem> {
+    let left_out = |(name, reason): (&str, String)| LeftOutItem {
+        name: name.into(),
+        reason: format!("no arguments satisfy its schema: {reason}").into(),
+    };
+    description.contradictions().map(left_out).collect()
+}
+
+/// Reads a description on a blocking thread: the largest ones take seconds.
 async fn convert(
     sources: DescriptionSources,
     options: toolyard_openapi::ReadOptions,
-) -> Result<ServiceDescription, DescriptionError> {
-    let read = tokio::task::spawn_blocking(move || toolyard_openapi::read(&sources, &options)).await;
+) -> Result<(ServiceDescription, Vec<LeftOutItem>), DescriptionError> {
+    let read = tokio::task::spawn_blocking(move || {
+        let description = toolyard_openapi::read(&sources, &options)?;
+        let uncallable = uncallable(&description);
+        Ok((description, uncallable))
+    })
+    .await;
     read.unwrap_or_else(|_| {
         Err(DescriptionError::InvalidDescription {
             file: String::new(),

@@ -279,6 +279,18 @@ async fn unreachable_server_opens_the_breaker() {
 }
 
 #[tokio::test]
+async fn deadlines_of_callers_do_not_open_the_breaker() {
+    let server = Server::start(&vec![Answer::Silence; 7]).await;
+    let backend = backend(options(&server.url()));
+    for _ in 0..7 {
+        let mut call = Call::tool("t", Json::parse("{}").unwrap());
+        call.deadline = Some(Instant::now() + Duration::from_millis(20));
+        assert_eq!(backend.call(call).await.unwrap_err().code(), ErrorCode::Timeout);
+    }
+    assert_eq!(backend.last_failure(), None);
+}
+
+#[tokio::test]
 async fn client_errors_do_not_open_the_breaker() {
     let bad = Answer::Text(response("400 Bad Request", ""));
     let server = Server::start(&vec![bad; 8]).await;

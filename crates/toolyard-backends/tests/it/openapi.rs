@@ -213,18 +213,42 @@ async fn files_refer_to_files() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
     std::fs::create_dir(folder.path().join("paths")).unwrap();
-    write("openapi.yaml", "openapi: 3.0.3\npaths: {/pets: {$ref: paths/pets.yaml}}");
+    write(
+        "openapi.yaml",
+        "openapi: 3.0.3\nservers: [{url: 'https://a.example'}]\npaths: {/pets: {$ref: paths/pets.yaml}}",
+    );
     write("paths/pets.yaml", "get: {operationId: listPets, responses: {}}");
     let backend = start(options(DescriptionLocation::File(folder.path().join("openapi.yaml"))));
     assert_eq!(tools(&backend).await, "listPets");
     write("paths/pets.yaml", "get: {operationId: allPets, responses: {}}");
     backend.refresh();
     becomes(&backend, "allPets").await;
-    let error = call(&backend, "allPets", "{}").await.unwrap_err();
+}
+
+#[tokio::test]
+async fn description_without_server_is_unavailable() {
+    let inline = || options(DescriptionLocation::Inline(PETS.to_owned()));
     assert_eq!(
-        error.message(),
-        "The server of this tool is unknown: its OpenAPI description has no absolute server URL"
+        tools(&start(inline())).await,
+        "no call can work, because the description has no absolute server URL: set `openAPIConfig.baseURL`, such as \
+         `https://api.example.com/v1`"
     );
+    let base_url = Some("https://a.example".to_owned());
+    assert_eq!(tools(&start(OpenApiOptions { base_url, ..inline() })).await, "getPet");
+}
+
+#[tokio::test]
+async fn tool_that_no_arguments_satisfy_is_left_out() {
+    let limits = "{type: integer, minimum: 5, maximum: 2}";
+    let document = format!(
+        "{PETS}  /toys: {{get: {{operationId: getToys, parameters: [{{name: a, in: query, required: true, schema: {limits}}}]}}}}\n"
+    );
+    let base_url = Some("https://a.example".to_owned());
+    let backend = start(OpenApiOptions { base_url, ..options(DescriptionLocation::Inline(document)) });
+    assert_eq!(tools(&backend).await, "getPet");
+    let left_out = backend.catalog().borrow().left_out[0].clone();
+    assert_eq!((left_out.len(), &*left_out[0].name), (1, "getToys"));
+    assert_eq!(&*left_out[0].reason, "no arguments satisfy its schema: /a: `minimum` is above `maximum`");
 }
 
 #[tokio::test]
@@ -247,7 +271,8 @@ async fn device_is_not_read() {
     let path = folder.path().join("openapi.yaml");
     std::fs::write(&path, "openapi: 3.0.3\npaths: {/a: {$ref: /dev/zero}, /b: {get: {operationId: other}}}")
         .unwrap();
-    let backend = start(options(DescriptionLocation::File(path)));
+    let base_url = Some("https://a.example".to_owned());
+    let backend = start(OpenApiOptions { base_url, ..options(DescriptionLocation::File(path)) });
     assert_eq!(tools(&backend).await, "other");
 }
 

@@ -25,11 +25,11 @@ impl Notes {
 }
 
 impl CallObserver for Notes {
-    fn begin<'a>(&'a self, call: &mut Call, entry: &'a RegistryEntry) -> Box<dyn ObservedCall + 'a> {
+    fn begin<'a>(&'a self, call: &mut Call, entry: &'a RegistryEntry) -> Option<Box<dyn ObservedCall + 'a>> {
         // Counts the observers of the call so far; the backend and later observers see the count.
         let seen = call.meta.get("seen").and_then(|seen| seen.as_text().parse().ok()).unwrap_or(0);
         call.meta.set("seen", Json::integer(seen + 1));
-        Box::new(Note { notes: self, entry, seen })
+        Some(Box::new(Note { notes: self, entry, seen }))
     }
 
     fn unknown(&self, call: &Call, error: &ToolError) {
@@ -378,7 +378,7 @@ async fn forwarded_call_passes_the_layers_of_its_target() {
     InvalidArguments: Invalid arguments: /n: value is not of type "integer"
     {"content":[{"type":"text","text":"by itself"}]}
     {"content":[{"type":"text","text":"by itself"}]}
-    Task(StartedTask { body: {"\"taskId\""}, owner: Some(TaskOwner { tool: "tasks", handler: "later" }) })
+    Task(StartedTask { body: {"\"taskId\""}, owner: Some(TaskOwner { tool: "tasks", handler: "later" }), is_here: false })
     {"content":[{"type":"text","text":"by itself"}]}
     "#);
     insta::assert_snapshot!(notes.0.lock().unwrap().join("\n"), @"
@@ -394,4 +394,46 @@ async fn forwarded_call_passes_the_layers_of_its_target() {
     other (upstream request) Ok(true) 0ns
     other Ok(true) 0ns
     ");
+}
+
+/// A task would run on although its result cannot be read.
+#[tokio::test]
+async fn call_that_cannot_end_is_refused_and_its_task_cancelled() {
+    let requests = Arc::new(Mutex::new(Vec::new()));
+    let seen = requests.clone();
+    let run = move |call: Call| {
+        let arguments = call.arguments().map(|arguments| arguments.as_text().to_owned());
+        let target = format!("{:?} {}", call.target, arguments.as_deref().unwrap_or("-"));
+        seen.lock().unwrap().push(target);
+        let outcome = match arguments.as_deref() {
+            Some(r#"{"n":1}"#) => Outcome::NeedsInput(Object::new()),
+            Some(r#"{"n":2}"#) => Outcome::Task(Object::new().with("taskId", Json::string("7")).into()),
+            Some(r#"{"n":3}"#) => Outcome::Task(Object::new().into()),
+            _ => Outcome::Done(CallOutput::text("yes")),
+        };
+        Box::pin(async { Ok(outcome) }) as BoxFuture<'static, _>
+    };
+    let (_, registry) =
+        watch::channel(registry_of(&[handler("h", FakeBackend::new(&[TOOL], Box::new(run)))]));
+    let gateway = Gateway::new(registry, Vec::new());
+    let mut ends = Vec::new();
+    for arguments in [r#"{"n":0}"#, r#"{"n":1}"#, r#"{"n":2}"#, r#"{"n":3}"#] {
+        let call = Call::tool("t", Json::parse(arguments.to_owned()).unwrap());
+        ends.push(match gateway.invoke_to_end(call).await {
+            Ok(output) => output.body.to_json().as_text().to_owned(),
+            Err(error) => format!("{:?}: {error}", error.code()),
+        });
+    }
+    ends.append(&mut requests.lock().unwrap());
+    insta::assert_snapshot!(ends.join("\n"), @r#"
+    {"content":[{"type":"text","text":"yes"}]}
+    MissingCapability: the tool requests input from its caller, which only MCP supports
+    MissingCapability: the tool continues as a task, which only MCP supports
+    MissingCapability: the tool continues as a task, which only MCP supports
+    Tool("t") {"n":0}
+    Tool("t") {"n":1}
+    Tool("t") {"n":2}
+    Task(TaskReference { tool: "t", handler: "h", id: "7", action: Cancel }) -
+    Tool("t") {"n":3}
+    "#);
 }

@@ -1,6 +1,5 @@
 //! An object that is opened one level deep.
 
-use std::cmp::Ordering;
 use std::fmt;
 
 use bytes::Bytes;
@@ -14,26 +13,30 @@ const FEW: usize = 16;
 /// Maximum size of objects that are encoded into one buffer, in bytes.
 const WORTH_COPYING: usize = 8 * 1024;
 
+/// The error of an object with two members of one name.
+const DOUBLE_NAME: JsonError = JsonError { problem: "a member is named twice in the object", offset: 0 };
+
 /// A member of an object with its name and value as text.
 #[derive(Clone, PartialEq, Eq)]
 struct JsonMember {
     key: Json,
     value: Json,
+    /// `true` if the name has an escape sequence, so that it is not the text between its quotes.
+    has_escape: bool,
 }
 
 impl JsonMember {
+    fn new(name: &str, value: Json) -> Self {
+        let key = Json::string(name);
+        let has_escape = memchr::memchr(b'\\', key.as_bytes()).is_some();
+        Self { key, value, has_escape }
+    }
+
     /// Returns `true` if the member has this name.
     fn is(&self, name: &str) -> bool {
-        let (plain, name) = (self.plain_key(), name.as_bytes());
-        match plain.len().cmp(&name.len()) {
-            // Escapes are longer than what they stand for.
-            Ordering::Less => false,
-            Ordering::Equal => plain == name && !has_escape(plain),
-            Ordering::Greater => {
-                (plain[0] == b'\\' || name.first() == Some(&plain[0]))
-                    && has_escape(plain)
-                    && self.key.to_str().is_some_and(|key| key.as_bytes() == name)
-            }
+        match self.has_escape {
+            false => self.plain_key() == name.as_bytes(),
+            true => self.key.to_str().is_some_and(|key| key == name),
         }
     }
 
@@ -44,9 +47,9 @@ impl JsonMember {
     }
 }
 
-/// Returns `true` if a name has an escape sequence.
-fn has_escape(name: &[u8]) -> bool {
-    memchr::memchr(b'\\', name).is_some()
+/// Returns `true` if two of a few names are equal.
+fn has_double<T: PartialEq>(names: impl Iterator<Item = T> + Clone) -> bool {
+    names.clone().enumerate().any(|(i, name)| names.clone().take(i).any(|earlier| earlier == name))
 }
 
 /// The members of an object in their order. Names are unique.
@@ -91,22 +94,43 @@ impl Object {
         Self::read(text, JsonLexer::of_valid(text, max_depth))
     }
 
+    /// Checks a value that was validated before, as [`Object::scanned`] does, without keeping its members.
+    pub(super) fn check(text: &Bytes, max_depth: usize) -> Result<(), JsonError> {
+        let mut names = [&[][..]; FEW];
+        let (mut count, mut has_escape) = (0, false);
+        JsonLexer::of_valid(text, max_depth).members(|key, _| {
+            if let Some(name) = names.get_mut(count) {
+                *name = &text[key.range];
+            }
+            count += 1;
+            has_escape |= key.has_escape;
+        })?;
+        match names.get(..count) {
+            Some(names) if !has_escape => match has_double(names.iter()) {
+                false => Ok(()),
+                true => Err(DOUBLE_NAME),
+            },
+            _ => Self::scanned(text, max_depth).map(drop),
+        }
+    }
+
     fn read(text: &Bytes, mut lexer: JsonLexer<'_>) -> Result<Self, JsonError> {
         let mut members = Vec::with_capacity(8);
         lexer.members(|key, value| {
-            members.push(JsonMember { key: Json(text.slice(key)), value: Json(text.slice(value)) });
+            let (name, value) = (Json(text.slice(key.range)), Json(text.slice(value)));
+            members.push(JsonMember { key: name, value, has_escape: key.has_escape });
         })?;
         let object = Self { members };
         match object.has_double_name() {
             false => Ok(object),
-            true => Err(JsonError { problem: "a member is named twice in the object", offset: 0 }),
+            true => Err(DOUBLE_NAME),
         }
     }
 
     fn has_double_name(&self) -> bool {
         let plain = || self.members.iter().map(JsonMember::plain_key);
-        if self.members.len() <= FEW && !plain().any(has_escape) {
-            return plain().enumerate().any(|(i, name)| plain().take(i).any(|earlier| earlier == name));
+        if self.members.len() <= FEW && !self.members.iter().any(|member| member.has_escape) {
+            return has_double(plain());
         }
         let mut names: Vec<_> = self.members.iter().map(|member| member.key.to_str()).collect();
         names.sort_unstable();
@@ -140,7 +164,15 @@ impl Object {
     pub fn set(&mut self, name: &str, value: Json) {
         match self.members.iter_mut().find(|member| member.is(name)) {
             Some(member) => member.value = value,
-            None => self.members.push(JsonMember { key: Json::string(name), value }),
+            None => self.members.push(JsonMember::new(name, value)),
+        }
+    }
+
+    /// Sets a member to a string, as [`Object::set`] does. A member with the same text is not written again.
+    pub fn set_string(&mut self, name: &str, text: &str) {
+        match self.get(name) {
+            Some(value) if value.is_plain_string(text) => {}
+            _ => self.set(name, Json::string(text)),
         }
     }
 

@@ -13,6 +13,13 @@ pub(super) struct JsonLexer<'a> {
     is_valid: bool,
 }
 
+/// The name of a member, with its quotes.
+pub(super) struct NameRange {
+    pub(super) range: Range<usize>,
+    /// `true` if it has an escape sequence.
+    pub(super) has_escape: bool,
+}
+
 /// The open brackets of a text: a bit for each, so that nesting costs no stack and little memory.
 #[derive(Default)]
 struct OpenBrackets {
@@ -69,11 +76,8 @@ impl<'a> JsonLexer<'a> {
         Ok(range)
     }
 
-    /// Reads an object that fills the text: `each` is called with the ranges of keys (with quotes) and values.
-    pub(super) fn members(
-        &mut self,
-        mut each: impl FnMut(Range<usize>, Range<usize>),
-    ) -> Result<(), JsonError> {
+    /// Reads an object that fills the text: `each` is called with the ranges of keys and values.
+    pub(super) fn members(&mut self, mut each: impl FnMut(NameRange, Range<usize>)) -> Result<(), JsonError> {
         self.blanks();
         if self.peek() != Some(b'{') {
             // Only a valid value can be of the wrong type.
@@ -214,11 +218,11 @@ impl<'a> JsonLexer<'a> {
     }
 
     /// Reads the name of a member and the colon, and returns the range of the name.
-    fn key(&mut self) -> Result<Range<usize>, JsonError> {
+    fn key(&mut self) -> Result<NameRange, JsonError> {
         self.blanks();
         let start = self.at;
-        self.string()?;
-        let key = start..self.at;
+        let has_escape = self.string_with_escapes()?;
+        let key = NameRange { range: start..self.at, has_escape };
         self.blanks();
         self.expect(b':', "expected `:` after a key")?;
         Ok(key)
@@ -234,15 +238,22 @@ impl<'a> JsonLexer<'a> {
     }
 
     pub(super) fn string(&mut self) -> Result<(), JsonError> {
+        self.string_with_escapes().map(drop)
+    }
+
+    /// Reads a string, and returns `true` if it has escape sequences.
+    fn string_with_escapes(&mut self) -> Result<bool, JsonError> {
         self.expect(b'"', "expected a string")?;
+        let mut has_escape = false;
         loop {
             self.at += plain_length(&self.text[self.at..]);
             match self.peek() {
                 Some(b'"') => {
                     self.at += 1;
-                    return Ok(());
+                    return Ok(has_escape);
                 }
                 Some(b'\\') => {
+                    has_escape = true;
                     self.at += 1;
                     self.escape()?;
                 }
@@ -341,9 +352,35 @@ impl<'a> JsonLexer<'a> {
     }
 }
 
-/// Returns the length of the part of a string up to a quote, a backslash or a control character. Eight bytes are
-/// examined at a time, because most of the relayed data is text.
+/// Number of bytes of a string that are examined as words. Most strings end within them, and for the others a vectorized
+/// search is worth its call.
+const WORDS: usize = 32;
+
+/// Number of bytes that are searched at a time. A text with many escapes is searched again behind each of them.
+const WINDOW: usize = 256;
+
+/// Returns the length of the part of a string up to a quote, a backslash or a control character. Most of the relayed data
+/// is text, so that this decides about the time of a large message.
 pub(super) fn plain_length(text: &[u8]) -> usize {
+    let (start, rest) = text.split_at(text.len().min(WORDS));
+    let length = plain_length_by_words(start);
+    if length < start.len() {
+        return length;
+    }
+    for (window, at) in rest.chunks(WINDOW).zip((length..).step_by(WINDOW)) {
+        let plain = memchr::memchr2(b'"', b'\\', window).unwrap_or(window.len());
+        // The compiler vectorizes the search for the smallest byte, but not one that ends early.
+        if window[..plain].iter().fold(u8::MAX, |least, &byte| least.min(byte)) < 0x20 {
+            return at + window.iter().take_while(|&&byte| byte >= 0x20).count();
+        }
+        if plain < window.len() {
+            return at + plain;
+        }
+    }
+    text.len()
+}
+
+fn plain_length_by_words(text: &[u8]) -> usize {
     const ONES: u64 = u64::from_ne_bytes([0x01; 8]);
     const HIGHS: u64 = u64::from_ne_bytes([0x80; 8]);
     // Sets the high bit of the lowest byte that is zero or below `limit`. Bytes above it may be set as well, which is
@@ -361,4 +398,30 @@ pub(super) fn plain_length(text: &[u8]) -> usize {
     }
     let rest = text[length..].iter().take_while(|&&byte| byte != b'"' && byte != b'\\' && byte >= 0x20);
     length + rest.count()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn naive_plain_length(text: &[u8]) -> usize {
+        text.iter().take_while(|&&byte| byte != b'"' && byte != b'\\' && byte >= 0x20).count()
+    }
+
+    proptest! {
+        #[test]
+        fn plain_length_is_that_of_a_search_byte_by_byte(
+            filling in prop_oneof![Just(b'x'), 0x20..=u8::MAX],
+            length in 0..4 * WINDOW,
+            others in prop::collection::vec((0..4 * WINDOW, any::<u8>()), 0..4),
+        ) {
+            let mut text = vec![filling; length];
+            for (at, byte) in others {
+                text.get_mut(at).into_iter().for_each(|place| *place = byte);
+            }
+            prop_assert_eq!(plain_length(&text), naive_plain_length(&text));
+        }
+    }
 }

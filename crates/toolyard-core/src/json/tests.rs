@@ -137,7 +137,9 @@ fn duplicate_members_are_refused() {
         [r#"{"a":1,"a":2}"#.to_owned(), r#"{"a":1,"\u0061":2}"#.to_owned(), many("m7"), many(r"\u006d7")]
     {
         assert!(Object::parse(text.clone()).is_err(), "{text}");
+        assert!(Json::parse(text.clone()).unwrap().check_object_within(9).is_err(), "{text}");
     }
+    assert!(Json::parse(many("other")).unwrap().check_object_within(9).is_ok());
     // Only at the opened level: duplicates below are passed on.
     assert!(Object::parse(r#"{"a":{"b":1,"b":2}}"#).is_ok());
 }
@@ -151,6 +153,25 @@ fn objects_are_changed_in_place() {
     assert_eq!(object.remove("z").unwrap().as_text(), "1.10");
     assert_eq!(object.remove("z"), None);
     assert_eq!(object.to_json().as_text(), r#"{"\u0061":"two","m":{},"new":null}"#);
+}
+
+#[test]
+fn string_is_written_as_a_new_one_would_be() {
+    for (value, text, expected) in [
+        (r#""echo""#, "echo", r#""echo""#),
+        (r#""\u0065cho""#, "echo", r#""echo""#),
+        (r#""other""#, "echo", r#""echo""#),
+        ("1", "1", r#""1""#),
+        (r#""a\\b""#, r"a\b", r#""a\\b""#),
+        (r#""a\/b""#, "a/b", r#""a/b""#),
+        (r#""grüße""#, "grüße", r#""grüße""#),
+    ] {
+        let mut object = Object::parse(format!(r#"{{"name":{value},"b":2}}"#)).unwrap();
+        object.set_string("name", text);
+        object.set_string("new", text);
+        let expected = format!(r#"{{"name":{expected},"b":2,"new":{expected}}}"#);
+        assert_eq!(object.to_json().as_text(), expected);
+    }
 }
 
 #[test]
@@ -239,6 +260,8 @@ proptest! {
     fn validated_text_is_opened_like_unknown_text(text in texts(), max_depth in 1_usize..6) {
         let json = Json::parse(text.clone()).unwrap();
         let opened = |object: Result<Object, JsonError>| object.map_err(|error| error.problem);
+        let checked = json.check_object_within(max_depth).map_err(|error| error.problem);
+        prop_assert_eq!(checked, opened(json.to_object_within(max_depth)).map(drop));
         prop_assert_eq!(opened(json.to_object_within(max_depth)), opened(Object::parse_within(text, max_depth)));
     }
 

@@ -16,11 +16,12 @@ use crate::registry::RegistryEntry;
 /// An observer of calls: metrics, traces, the audit trail. Its methods are on the path of every call and must not
 /// block.
 pub trait CallObserver: Send + Sync {
-    /// Reports the beginning of a call. The returned value receives its end, whichever way the call ends.
+    /// Reports the beginning of a call. The returned value receives its end, whichever way the call ends; `None` if the
+    /// end is of no interest.
     ///
     /// `call` is passed on after this, so [`Call::meta`] can be given a trace context. Observers run in order, and
     /// later ones see the changes of earlier ones.
-    fn begin<'a>(&'a self, call: &mut Call, entry: &'a RegistryEntry) -> Box<dyn ObservedCall + 'a>;
+    fn begin<'a>(&'a self, call: &mut Call, entry: &'a RegistryEntry) -> Option<Box<dyn ObservedCall + 'a>>;
 
     /// Reports a call of an unknown entry. Its name is the caller's invention: do not use it as a label or a file name.
     fn unknown(&self, _call: &Call, _error: &ToolError) {}
@@ -117,7 +118,7 @@ fn observed<'a>(
     }
     Box::pin(async move {
         let start = Instant::now();
-        let observations = observers.iter().map(|observer| observer.begin(&mut call, next.entry));
+        let observations = observers.iter().filter_map(|observer| observer.begin(&mut call, next.entry));
         let mut reading = RunningCall { observations: observations.collect(), start };
         let scope = reading.scope();
         let run = async move {
@@ -142,6 +143,10 @@ impl RunningCall<'_> {
     }
 
     fn end(&mut self, answer: Option<&CallResult>) {
+        // Dropped after its end, it needs no time.
+        if self.observations.is_empty() {
+            return;
+        }
         let ended = CallEnding { took: self.start.elapsed(), answer };
         // In reverse order, like nested scopes.
         self.observations.drain(..).rev().for_each(|observation| observation.end(ended));

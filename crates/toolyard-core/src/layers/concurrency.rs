@@ -15,7 +15,8 @@ use crate::json::Json;
 use crate::registry::CallLimits;
 
 /// Lets a call pass two gates: its handler's, so that one slow server does not use up all permits, and the gateway's.
-/// While a client is asked its call releases the permits, because people may take any time to answer.
+/// While a client is asked its call releases the permits, because people may take any time to answer. A call that another
+/// one makes while it runs takes no permit that its parent holds.
 pub struct ConcurrencyLimit {
     gateway: Arc<CallGate>,
 }
@@ -36,6 +37,12 @@ impl Layer for ConcurrencyLimit {
     fn call<'a>(&'a self, mut call: Call, next: NextLayer<'a>) -> BoxFuture<'a, CallResult> {
         Box::pin(async move {
             let limits = &next.entry.handler.limits;
+            if let Some(parent) = call.parent.as_ref().and_then(|parent| parent.running_in.clone()) {
+                let needs_permit = parent != next.entry.handler.name;
+                let _handler =
+                    if needs_permit { Some(limits.gate.enter(call.deadline).await?) } else { None };
+                return next.run(call).await;
+            }
             if !call.client.can_be_asked() {
                 // The handler's gate first: a call that waits for a slow server must not hold a permit of the gateway.
                 let _handler = limits.gate.enter(call.deadline).await?;

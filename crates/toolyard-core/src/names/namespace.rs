@@ -1,26 +1,41 @@
 //! Names that look like those of another handler.
 //!
 //! `{handler}_{tool}` is the form of prefixed names. A tool `good_echo` beside a handler `good` would be taken for one
-//! of `good` by models and people.
+//! of `good` by models and people. A URI `good+file:///a` is one of the handler `good`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::qualifier::{qualifier, qualifier_of};
+
 /// Handlers whose names may be prefixes.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct HandlerNamespaces(HashMap<String, Arc<str>>);
+pub(crate) struct HandlerNamespaces {
+    by_look: HashMap<String, Arc<str>>,
+    by_qualifier: HashMap<String, Arc<str>>,
+}
 
 impl HandlerNamespaces {
     /// Returns the namespaces of these handlers.
     pub(crate) fn of<'a>(handlers: impl Iterator<Item = &'a Arc<str>>) -> Self {
-        Self(handlers.map(|handler| (look(handler), handler.clone())).collect())
+        let mut namespaces = Self::default();
+        for handler in handlers {
+            namespaces.by_look.insert(look(handler), handler.clone());
+            namespaces.by_qualifier.insert(qualifier(handler), handler.clone());
+        }
+        namespaces
+    }
+
+    /// Returns the handler that a URI or template names.
+    pub(crate) fn owner_of_uri(&self, uri: &str) -> Option<&Arc<str>> {
+        self.by_qualifier.get(&qualifier_of(uri)?)
     }
 
     /// Returns the handler whose namespace contains a name: the one with the longest name.
     pub(crate) fn owner_of(&self, name: &str) -> Option<&Arc<str>> {
         let look = look(name);
         let separators = look.match_indices('_').map(|(at, _)| at);
-        separators.rev().find_map(|at| self.0.get(&look[..at]))
+        separators.rev().find_map(|at| self.by_look.get(&look[..at]))
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::legal::{is_legal, legalized, with_hash};
-use super::qualifier::qualifier;
+use super::qualifier::{qualified, qualifier};
 use super::{AssignedName, NamedKind, PrefixPolicy};
 
 /// Minimum number of remembered names that a handler does not offer any more. A server could offer new ones without
@@ -173,7 +173,7 @@ impl NameTable {
         }
         match self.rule {
             NameRule::Word => Ok(self.prefixed(handler, name)),
-            NameRule::Uri => self.untaken(format!("{}{name}", qualifier(handler)).into()),
+            NameRule::Uri => self.untaken(qualified(&qualifier(handler), name).into()),
         }
     }
 

@@ -1,10 +1,12 @@
 //! Assembles the catalogs of handlers into a registry.
 
+use std::borrow::Cow;
 use std::collections::{HashSet, hash_map};
 use std::sync::Arc;
 
 use super::{EntryKind, HandlerEntry, KindIndex, NoticeReason, PublishNotice, Registry, RegistryEntry};
 use crate::backend::{BackendPhase, Catalog};
+use crate::definition;
 use crate::json::{Json, Object};
 use crate::names::{NameConflict, NameRegistry};
 use crate::overrides::{Override, PublishedTool};
@@ -26,6 +28,7 @@ impl Registry {
             building.add_own(handler, catalog, names);
             names.trim(handler, catalog);
         }
+        building.registry.namespaces = names.namespaces().clone();
         let registry = building.finish();
         names.new_notices(&registry.notices).into_iter().for_each(PublishNotice::log);
         registry
@@ -64,8 +67,14 @@ struct CatalogItem<'a> {
 impl RegistryBuilder {
     fn add(&mut self, handler: &HandlerEntry, catalog: &Catalog, naming: &mut NameSource<'_>) {
         self.registry.phases.push((handler.name.clone(), catalog.phase.clone()));
+        if catalog.phase == BackendPhase::Connecting {
+            self.registry.starting.push(handler.name.clone());
+        }
         if let Some(disclosure) = &handler.disclosure {
             self.registry.discloses = Some((handler.name.clone(), disclosure.clone()));
+        }
+        if !handler.model_tools.is_empty() {
+            self.registry.model_tools.push((handler.name.clone(), handler.model_tools));
         }
         let is_ready = catalog.phase == BackendPhase::Ready;
         // A server that has not answered yet may have the lists of its last run.
@@ -85,26 +94,19 @@ impl RegistryBuilder {
             }
         }
         for prompt in &catalog.prompts {
-            let (own, definition) = (&prompt.key, &prompt.definition);
-            self.publish(
-                handler,
-                CatalogItem { kind: EntryKind::Prompts, own, definition, tool: None },
-                is_listed,
-                naming,
-            );
+            self.add_item(handler, EntryKind::Prompts, &prompt.key, &prompt.definition, is_listed, naming);
         }
         for resource in &catalog.resources {
             let (own, definition) = (&resource.key, &resource.definition);
-            let offer = CatalogItem { kind: EntryKind::Resources, own, definition, tool: None };
-            self.publish(handler, offer, is_listed, naming);
+            self.add_item(handler, EntryKind::Resources, own, definition, is_listed, naming);
         }
         if catalog.unlisted {
             self.registry.unlisted.add(handler);
         }
         for template in &catalog.templates {
             let (own, definition) = (template.uri.text(), &template.definition);
-            let offer = CatalogItem { kind: EntryKind::Templates, own, definition, tool: None };
-            if let Some(entry) = self.publish(handler, offer, is_listed, naming) {
+            let entry = self.add_item(handler, EntryKind::Templates, own, definition, is_listed, naming);
+            if let Some(entry) = entry {
                 self.registry.patterns.push((template.uri.clone(), entry));
             }
         }
@@ -121,6 +123,32 @@ impl RegistryBuilder {
         }
     }
 
+    /// Adds an item other than a tool.
+    fn add_item(
+        &mut self,
+        handler: &HandlerEntry,
+        kind: EntryKind,
+        own: &Arc<str>,
+        definition: &Object,
+        listed: bool,
+        naming: &mut NameSource<'_>,
+    ) -> Option<Arc<RegistryEntry>> {
+        let repaired = match definition::repair(kind, definition) {
+            Ok(repaired) => repaired,
+            Err(reason) => {
+                self.remark(handler, kind, own, NoticeReason::LeftOut(reason));
+                return None;
+            }
+        };
+        let valid = repaired.as_ref().map_or(definition, |repaired| &repaired.definition);
+        let entry =
+            self.publish(handler, CatalogItem { kind, own, definition: valid, tool: None }, listed, naming)?;
+        if let Some(repaired) = repaired {
+            self.remark(handler, kind, own, NoticeReason::Repaired(repaired.report));
+        }
+        Some(entry)
+    }
+
     fn add_tool(
         &mut self,
         handler: &HandlerEntry,
@@ -128,12 +156,21 @@ impl RegistryBuilder {
         listed: bool,
         naming: &mut NameSource<'_>,
     ) {
-        let published = match handler.overrides.get(&tool.name) {
-            None => PublishedTool::unchanged(tool),
-            Some(Override::Change(change)) => change.publish(tool),
-            Some(Override::Hide) => {
-                return self.remark(handler, EntryKind::Tools, &tool.name, NoticeReason::Hidden);
+        let changes = handler.overrides.get(&tool.name);
+        if let Some(Override::Hide) = changes {
+            return self.remark(handler, EntryKind::Tools, &tool.name, NoticeReason::Hidden);
+        }
+        let (valid, repairs) = match tool.repaired() {
+            Ok(None) => (tool, None),
+            Ok(Some(repaired)) => (&repaired.tool, Some(&repaired.report)),
+            Err(reason) => {
+                let left_out = NoticeReason::LeftOut(reason.clone());
+                return self.remark(handler, EntryKind::Tools, &tool.name, left_out);
             }
+        };
+        let published = match changes {
+            Some(Override::Change(change)) => change.publish(valid),
+            None | Some(Override::Hide) => PublishedTool::unchanged(valid),
         };
         // After the overrides, which refer to the server's own names.
         let published = if handler.renames_arguments { published.with_legal_arguments() } else { published };
@@ -146,6 +183,9 @@ impl RegistryBuilder {
         if self.publish(handler, offer, listed, naming).is_some() {
             for argument in published.unknown {
                 self.remark(handler, EntryKind::Tools, &tool.name, NoticeReason::NoArgument(argument));
+            }
+            if let Some(repairs) = repairs {
+                self.remark(handler, EntryKind::Tools, &tool.name, NoticeReason::Repaired(repairs.clone()));
             }
         }
     }
@@ -223,18 +263,19 @@ impl RegistryBuilder {
     }
 
     fn remark(&mut self, handler: &HandlerEntry, kind: EntryKind, own: &Arc<str>, what: NoticeReason) {
-        self.registry.notices.push(PublishNotice {
-            handler: handler.name.clone(),
-            kind,
-            own: own.clone(),
-            what,
-        });
+        // A server can repeat what it was told in the names of its items.
+        let own = match handler.secrets.hide(own) {
+            Cow::Borrowed(_) => own.clone(),
+            Cow::Owned(hidden) => hidden.into(),
+        };
+        self.registry.notices.push(PublishNotice { handler: handler.name.clone(), kind, own, what });
     }
 
     fn finish(mut self) -> Registry {
         EntryKind::ALL.into_iter().for_each(|kind| self.registry.part_mut(kind).listing.write());
         self.registry.bring_hints_together();
         self.registry.learn_origins();
+        self.registry.follow_tool_links();
         self.registry.settled = true;
         self.registry
     }

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use super::listing::SchemaChange;
 use super::{EncodedListing, EntryKind, Registry, RegistryEntry};
 use crate::access::ScopePattern;
+use crate::definition::legacy_schema;
+use crate::json::Json;
 use crate::output_schema::{OutputForm, OutputSchemaMode, extend_schema, wrap_schema};
 
 /// The policy for advertising tools, of a handler with search tools and a tool that reads large results.
@@ -19,6 +21,9 @@ pub struct DisclosurePolicy {
     /// Own names of the tools that find and call others. A caller without one of them sees every tool, because it could
     /// not find the rest. Empty: tools are found in the list only.
     pub finders: Vec<Arc<str>>,
+    /// Own names of the tools that find, describe and run others in scripts, for [`DisclosureMode::Code`]. For a caller
+    /// without one of them it is [`DisclosureMode::Search`]. Empty: there are no scripts.
+    pub script_tools: Vec<Arc<str>>,
     /// Own name of the tool that reads large results in chunks. `None`: no results are stored.
     pub reader: Option<Arc<str>>,
     /// Treatment of the output schemas of tools without one of
@@ -37,6 +42,8 @@ pub enum DisclosureMode {
     Search,
     /// All tools while they fit the budget, otherwise as [`DisclosureMode::Search`].
     Auto,
+    /// The tools for scripts and the pinned ones.
+    Code,
 }
 
 impl Registry {
@@ -51,21 +58,16 @@ impl Registry {
     }
 
     /// Returns the advertised entries of one kind for clients that [expect objects](crate::Client::expects_objects) as
-    /// structured results: output schemas of other values are wrapped.
+    /// structured results, those of the legacy revisions: output schemas of other values are wrapped, and properties have
+    /// objects as schemas.
     #[must_use]
     pub fn advertised_objects(&self, kind: EntryKind) -> &EncodedListing {
         let advertised = self.advertised(kind);
         if kind != EntryKind::Tools {
             return advertised;
         }
-        let wrapped = || {
-            advertised.with_output_schemas(|entry, schema| {
-                let is_other =
-                    entry.tool.as_ref().is_some_and(|tool| tool.output_form() == OutputForm::Other);
-                if is_other { SchemaChange::Replace(wrap_schema(schema)) } else { SchemaChange::Keep }
-            })
-        };
-        self.advertised_objects.get_or_init(wrapped).as_ref().unwrap_or(advertised)
+        let legacy = || advertised.with_definitions(legacy_definition);
+        self.advertised_objects.get_or_init(legacy).as_ref().unwrap_or(advertised)
     }
 
     /// Returns all tools as models see them: without the [unlisted](DisclosurePolicy::unlisted) ones, and with output
@@ -100,6 +102,11 @@ impl Registry {
         self.discloses.as_ref().is_some_and(reader)
     }
 
+    /// Returns `true` if there are such tools of a handler, and all of them are listed here.
+    fn lists_all(&self, handler: &Arc<str>, tools: &[Arc<str>]) -> bool {
+        !tools.is_empty() && tools.iter().all(|own| self.lists(handler, own))
+    }
+
     /// Returns `true` if a handler's tool is listed here.
     fn lists(&self, handler: &Arc<str>, own: &Arc<str>) -> bool {
         let entries = self.entries(EntryKind::Tools);
@@ -110,9 +117,18 @@ impl Registry {
     #[must_use]
     pub fn disclosure(&self) -> Option<&DisclosurePolicy> {
         let (handler, disclosure) = self.discloses.as_ref()?;
-        let finders = &disclosure.finders;
-        let can_find = !finders.is_empty() && finders.iter().all(|own| self.lists(handler, own));
+        let DisclosurePolicy { finders, script_tools, .. } = &**disclosure;
+        let can_find = self.lists_all(handler, finders) || self.lists_all(handler, script_tools);
         can_find.then_some(disclosure)
+    }
+
+    /// Returns `true` if models here call tools in scripts: only the tools for these are listed.
+    #[must_use]
+    pub fn is_for_scripts(&self) -> bool {
+        let is_code = |(handler, disclosure): &(Arc<str>, Arc<DisclosurePolicy>)| {
+            disclosure.show == DisclosureMode::Code && self.lists_all(handler, &disclosure.script_tools)
+        };
+        self.discloses.as_ref().is_some_and(is_code)
     }
 
     /// Returns the tools that the mode would advertise; `None` for all of them.
@@ -122,20 +138,52 @@ impl Registry {
         let all = self.tools_for_models();
         let is_enough = match show {
             DisclosureMode::All => true,
-            DisclosureMode::Search => false,
+            DisclosureMode::Search | DisclosureMode::Code => false,
             DisclosureMode::Auto => all.tokens() <= disclosure.budget,
         };
-        (!is_enough).then(|| all.only(|entry| self.is_always_shown(disclosure, entry)))
+        let (handler, _) = self.discloses.as_ref()?;
+        let script_tools = Some(&*disclosure.script_tools).filter(|_| show == DisclosureMode::Code);
+        let finders = script_tools.filter(|tools| self.lists_all(handler, tools));
+        (!is_enough).then(|| all.only(|entry| self.is_always_shown(disclosure, finders, entry)))
     }
 
-    fn is_always_shown(&self, disclosure: &DisclosurePolicy, entry: &RegistryEntry) -> bool {
-        let finds = self.discloses.as_ref().is_some_and(|(handler, _)| *handler == entry.handler.name);
+    /// Returns `true` if a tool is advertised in any case. `finders` are the tools of the handler that are; `None` for all
+    /// of them.
+    fn is_always_shown(
+        &self,
+        disclosure: &DisclosurePolicy,
+        finders: Option<&[Arc<str>]>,
+        entry: &RegistryEntry,
+    ) -> bool {
+        let is_of_handler =
+            self.discloses.as_ref().is_some_and(|(handler, _)| *handler == entry.handler.name);
+        let finds = is_of_handler && finders.is_none_or(|finders| finders.contains(&entry.own));
         // The index of the search has the tools of all clients only.
         let is_own = self.own_tools.contains(&entry.name);
         finds
             || is_own
             || disclosure.pinned.iter().any(|pattern| pattern.matches(&entry.handler.name, &entry.name))
     }
+}
+
+/// Returns the definition of a tool for the legacy revisions; `None` if it stays as it is.
+fn legacy_definition(entry: &RegistryEntry, definition: &Json) -> Option<Json> {
+    let tool = entry.tool.as_ref()?;
+    let mut object = definition.to_object().ok()?;
+    let input = object.get("inputSchema").and_then(legacy_schema);
+    let output = object.get("outputSchema").and_then(|schema| match tool.output_form() {
+        OutputForm::Other => Some(wrap_schema(schema)),
+        OutputForm::Object | OutputForm::Undeclared => legacy_schema(schema),
+    });
+    if input.is_none() && output.is_none() {
+        return None;
+    }
+    for (member, schema) in [("inputSchema", input), ("outputSchema", output)] {
+        if let Some(schema) = schema {
+            object.set(member, schema);
+        }
+    }
+    Some(object.to_json())
 }
 
 /// Returns the tools without the unlisted ones of a handler; `None` if there are none of these.
@@ -174,12 +222,13 @@ mod tests {
             budget,
             pinned: ["two/get_*".parse().expect("a pattern")].into(),
             finders: ["find".into(), "call".into()].into(),
+            script_tools: ["find".into(), "run".into()].into(),
             reader: Some("remember".into()),
             output_schemas: None,
             unlisted: vec!["retired".into()],
         };
         let parts = [
-            part("own", &["find", "call", "remember", "retired"], Some(disclosure)),
+            part("own", &["find", "call", "run", "remember", "retired"], Some(disclosure)),
             part("one", &["get_a", "set_a"], None),
             part("two", &["get_b", "set_b"], None),
         ];
@@ -206,13 +255,29 @@ mod tests {
 
     #[test]
     fn mode_and_budget_select_advertised_tools() {
-        let all = "find call remember get_a set_a get_b set_b";
+        let all = "find call run remember get_a set_a get_b set_b";
         check(DisclosureMode::All, 0, &["*"], all);
-        check(DisclosureMode::Search, 1000, &["*"], "find call remember get_b");
-        check(DisclosureMode::Search, 1000, &["own/*", "one/*"], "find call remember");
+        check(DisclosureMode::Search, 1000, &["*"], "find call run remember get_b");
+        check(DisclosureMode::Search, 1000, &["own/*", "one/*"], "find call run remember");
         check(DisclosureMode::Search, 1000, &["find", "call", "two/*"], "find call get_b");
         check(DisclosureMode::Auto, 1000, &["*"], all);
-        check(DisclosureMode::Auto, 20, &["*"], "find call remember get_b");
+        check(DisclosureMode::Auto, 20, &["*"], "find call run remember get_b");
+    }
+
+    #[test]
+    fn scripts_are_listed_alone() {
+        check(DisclosureMode::Code, 1000, &["*"], "find run get_b");
+        check(DisclosureMode::Code, 1000, &["find", "run", "one/*"], "find run");
+        // Without the tools for scripts.
+        check(DisclosureMode::Code, 1000, &["find", "call", "one/*"], "find call");
+        check(DisclosureMode::Code, 1000, &["call", "run", "one/*"], "call run get_a set_a");
+        let is_for_scripts = |show, scope: &str| {
+            let scope = [scope.parse::<ScopePattern>().expect("a pattern")].into_iter().collect();
+            registry(show, 1000).view(&scope).is_for_scripts()
+        };
+        assert!(is_for_scripts(DisclosureMode::Code, "own/*"));
+        assert!(!is_for_scripts(DisclosureMode::Code, "find"));
+        assert!(!is_for_scripts(DisclosureMode::Search, "own/*"));
     }
 
     #[test]
@@ -227,7 +292,10 @@ mod tests {
     #[test]
     fn budget_applies_to_each_caller() {
         let few = "find call get_a";
-        let tokens = tokens::estimate(r#"[{"name":"find"},{"name":"call"},{"name":"get_a"}]"#.len());
+        let tools = ["find", "call", "get_a"];
+        let definitions =
+            tools.map(|name| format!(r#"{{"name":"{name}","inputSchema":{{"type":"object"}}}}"#));
+        let tokens = tokens::estimate(format!("[{}]", definitions.join(",")).len());
         check(DisclosureMode::Auto, tokens, &["find", "call", "get_a"], few);
         check(DisclosureMode::Auto, tokens - 1, &["find", "call", "get_a"], "find call");
         check(DisclosureMode::Auto, tokens, &["find", "call", "get_*"], "find call get_b");
@@ -254,6 +322,7 @@ mod tests {
             budget: 0,
             pinned: Vec::new(),
             finders: Vec::new(),
+            script_tools: Vec::new(),
             reader: Some("remember".into()),
             output_schemas,
             unlisted: Vec::new(),
@@ -331,11 +400,11 @@ mod tests {
     fn every_mode_has_a_preview() {
         let registry = registry(DisclosureMode::All, 20);
         assert!(registry.fewer(DisclosureMode::All).is_none());
-        assert_eq!(names(registry.tools_for_models()), "find call remember get_a set_a get_b set_b");
+        assert_eq!(names(registry.tools_for_models()), "find call run remember get_a set_a get_b set_b");
         assert!(registry.fewer(DisclosureMode::Auto).is_some());
         assert_eq!(
             registry.fewer(DisclosureMode::Search).as_ref().map(names).as_deref(),
-            Some("find call remember get_b")
+            Some("find call run remember get_b")
         );
         assert!(
             Registry::default().disclosure().is_none()

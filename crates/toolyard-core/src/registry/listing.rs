@@ -74,10 +74,18 @@ impl EncodedListing {
         &self,
         change: impl Fn(&RegistryEntry, &Json) -> SchemaChange,
     ) -> Option<Self> {
+        self.with_definitions(|entry, definition| changed_definition(entry, definition, &change))
+    }
+
+    /// Returns an encoded copy with other definitions; `None` if none changes.
+    pub(super) fn with_definitions(
+        &self,
+        change: impl Fn(&RegistryEntry, &Json) -> Option<Json>,
+    ) -> Option<Self> {
         let mut changed = Self::default();
         let mut differs = false;
         for (entry, definition) in self.iter() {
-            let other = changed_definition(entry, definition, &change);
+            let other = change(entry, definition);
             differs |= other.is_some();
             changed.push(entry.clone(), other.unwrap_or_else(|| definition.clone()));
         }

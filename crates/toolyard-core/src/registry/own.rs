@@ -40,7 +40,7 @@ impl Registry {
     /// Returns `true` if a list may differ from that of other clients with the same rights.
     #[must_use]
     pub const fn is_of_one_client(&self) -> bool {
-        self.is_of_one_client
+        self.is_of_one_client || !self.model_tools.is_empty()
     }
 
     /// Adds the lists of a handler for one client, of the `kinds` that differ.
@@ -66,9 +66,12 @@ impl Registry {
 
     /// Returns this registry with other lists of some handlers.
     fn with_own(&self, parts: &HashMap<Arc<str>, OwnPart>) -> Self {
-        let base = Self { settled: self.settled, is_of_one_client: true, ..Self::default() };
+        let model_tools = self.model_tools.clone();
+        let base = Self { settled: self.settled, is_of_one_client: true, model_tools, ..Self::default() };
         let (phases, hints, discloses) = (self.phases.clone(), self.hints.clone(), self.discloses.clone());
-        let mut own = Self { phases, hints, discloses, unlisted: self.unlisted.candidates(), ..base };
+        let (unlisted, namespaces) = (self.unlisted.candidates(), self.namespaces.clone());
+        let starting = self.starting.clone();
+        let mut own = Self { phases, hints, discloses, unlisted, namespaces, starting, ..base };
         for kind in EntryKind::ALL {
             *own.part_mut(kind) = self.index_with_own(kind, parts);
         }
@@ -80,6 +83,7 @@ impl Registry {
         own.own_tools = names.cloned().collect();
         own.bring_hints_together();
         own.learn_origins();
+        own.follow_tool_links();
         own
     }
 

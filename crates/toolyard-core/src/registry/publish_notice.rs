@@ -43,8 +43,10 @@ pub enum NoticeReason {
     },
     /// The manifest overrides an item that the handler does not offer.
     NotOffered,
-    /// The item exceeds a limit.
+    /// The item exceeds a limit, or its definition is not one.
     LeftOut(Arc<str>),
+    /// The definition is not one that MCP permits, and is published with repairs.
+    Repaired(Arc<str>),
     /// The manifest overrides an argument that is not in the `properties` of the schema.
     NoArgument(String),
 }
@@ -76,6 +78,7 @@ impl fmt::Display for NoticeReason {
             }
             Self::NotOffered => f.write_str("overridden, but the handler does not offer it"),
             Self::LeftOut(reason) => write!(f, "left out: {reason}"),
+            Self::Repaired(repairs) => write!(f, "invalid definition repaired: {repairs}"),
             Self::NoArgument(name) => {
                 write!(f, "its argument `{name}` is overridden, but not among the properties of its schema")
             }

@@ -5,7 +5,9 @@ use crate::access::{AccessGrant, ScopePattern};
 use crate::backend::{Catalog, OwnCatalog};
 use crate::cache::CacheScope;
 use crate::item::{Prompt, PublishedTemplate, Resource};
-use crate::names::{NameRegistry, PrefixPolicy};
+use crate::json::Object;
+use crate::names::{NameRegistry, PrefixPolicy, qualified};
+use crate::outcome::{CallOutput, Outcome};
 use crate::overrides::{ArgumentChange, DefinitionOverride, Override};
 use crate::testing::{self, FakeBackend};
 
@@ -18,17 +20,30 @@ fn handler(name: &str, overrides: Overrides) -> HandlerEntry {
     HandlerEntry { overrides: Arc::new(overrides), ..handler }
 }
 
-/// Returns the catalog of a ready server from definitions of tools, prompts, resources and templates.
+/// Returns the catalog of a ready server from definitions of tools, prompts, resources and templates, with the required
+/// members that they lack.
 fn offers(tools: &[&str], prompts: &[&str], resources: &[&str], templates: &[&str]) -> Catalog {
-    fn read<T, E: std::fmt::Debug>(texts: &[&str], read: fn(&Json) -> Result<T, E>) -> Vec<Arc<T>> {
-        texts.iter().map(|text| Arc::new(read(&json(text)).unwrap())).collect()
+    fn read<T, E: std::fmt::Debug>(
+        texts: &[&str],
+        required: (&str, &str),
+        read: fn(&Json) -> Result<T, E>,
+    ) -> Vec<Arc<T>> {
+        let complete = |text: &&str| {
+            let definition = Object::parse((*text).to_owned()).unwrap();
+            let (member, value) = required;
+            match definition.get(member) {
+                Some(_) => json(text),
+                None => definition.with(member, json(value)).to_json(),
+            }
+        };
+        texts.iter().map(|text| Arc::new(read(&complete(text)).unwrap())).collect()
     }
     Catalog {
         phase: BackendPhase::Ready,
-        tools: read(tools, Tool::from_definition),
-        prompts: read(prompts, Prompt::from_definition),
-        resources: read(resources, Resource::from_definition),
-        templates: read(templates, PublishedTemplate::from_definition),
+        tools: read(tools, ("inputSchema", r#"{"type":"object"}"#), Tool::from_definition),
+        prompts: read(prompts, ("name", "0"), Prompt::from_definition),
+        resources: read(resources, ("name", r#""r""#), Resource::from_definition),
+        templates: read(templates, ("name", r#""r""#), PublishedTemplate::from_definition),
         ..Catalog::default()
     }
 }
@@ -59,10 +74,10 @@ fn items_of_two_handlers_are_qualified() {
     let none = Overrides::default;
     let registry = assemble(vec![(handler("one", none()), offer()), (handler("two", none()), offer())]);
     assert_snapshot!(summary(&registry), @r#"
-    [{"x":1.10,"name":"read","y":{ }},{"x":1.10,"name":"two_read","y":{ }}]
+    [{"x":1.10,"name":"read","y":{ },"inputSchema":{"type":"object"}},{"x":1.10,"name":"two_read","y":{ },"inputSchema":{"type":"object"}}]
     [{"name":"read"},{"name":"ask"},{"name":"two_read"},{"name":"two_ask"}]
-    [{"uri":"a:b","z":1},{"uri":"two+a:b","z":1}]
-    [{"uriTemplate":"a:{b}"},{"uriTemplate":"two+a:{b}"}]
+    [{"uri":"a:b","z":1,"name":"r"},{"uri":"two+a:b","z":1,"name":"r"}]
+    [{"uriTemplate":"a:{b}","name":"r"},{"uriTemplate":"two+a:{b}","name":"r"}]
     "#);
     for (uri, expect) in
         [("a:b", "one a:b"), ("two+a:b", "two a:b"), ("a:c", "one a:c"), ("two+a:c", "two a:c")]
@@ -75,7 +90,8 @@ fn items_of_two_handlers_are_qualified() {
 fn owner(registry: &Registry, uri: &str) -> String {
     let Some(entry) = registry.resource(uri) else { return "none".to_owned() };
     let (target, qualifier) = entry.addressed(CallTarget::Resource(uri.into()));
-    assert_eq!(format!("{qualifier}{}", target.name()), uri);
+    let published = qualifier.map_or_else(|| target.name().to_string(), |it| qualified(&it, target.name()));
+    assert_eq!(published, uri);
     format!("{} {}", entry.handler.name, target.name())
 }
 
@@ -96,11 +112,11 @@ fn shared_uri_stays_with_its_first_handler() {
     let registry = Registry::assemble(&[part("one", both), part("three_", both)], &mut names);
     lists.push(summary(&registry).lines().nth(2).unwrap().to_owned());
     assert_snapshot!(lists.join("\n"), @r#"
-    [{"uri":"a:b"}]
-    [{"uri":"one+a:b"},{"uri":"a:b"}]
-    [{"uri":"one+a:b"}]
-    [{"uri":"one+a:b"},{"uri":"a:b"}]
-    [{"uri":"one+a:b"},{"uri":"a:b"}]
+    [{"uri":"a:b","name":"r"}]
+    [{"uri":"one+a:b","name":"r"},{"uri":"a:b","name":"r"}]
+    [{"uri":"one+a:b","name":"r"}]
+    [{"uri":"one+a:b","name":"r"},{"uri":"a:b","name":"r"}]
+    [{"uri":"one+a:b","name":"r"},{"uri":"a:b","name":"r"}]
     "#);
 }
 
@@ -120,11 +136,105 @@ fn resource_without_a_free_uri_is_not_published() {
     assert_snapshot!(summary(&registry), @r#"
     []
     []
-    [{"uri":"a:b"},{"uri":"two+a:b"},{"uri":"a:always"}]
+    [{"uri":"a:b","name":"r"},{"uri":"other+two+a:b","name":"r"},{"uri":"two+a:b","name":"r"},{"uri":"a:always","name":"r"}]
     []
     plain Resources a:b: not published: `a:b` is taken by the handler `one`
-    two Resources a:b: not published: `two+a:b` is taken by the handler `other`
+    other Resources two+a:b: published as `other+two+a:b`: its name looks like one of the handler `two`
     "#);
+}
+
+/// Two servers of MCP Apps with the same page: the links of each lead to its own.
+#[test]
+fn links_of_tools_follow_the_renamed_resource() {
+    let tools = [
+        r#"{"name":"show","_meta":{"x":1.0,"ui":{"resourceUri":"ui://widget/main.html","y":2}}}"#,
+        r#"{"name":"old","_meta":{"ui/resourceUri":"ui://widget/main.html","openai/outputTemplate":"ui://t/1"}}"#,
+        r#"{"name":"other","_meta":{"ui":{"resourceUri":"https://a.example"}}}"#,
+    ];
+    let offer = || {
+        offers(&tools, &[], &[r#"{"uri":"ui://widget/main.html"}"#], &[r#"{"uriTemplate":"ui://t/{id}"}"#])
+    };
+    let named = |name| handler(name, Overrides::default());
+    let registry = assemble(vec![(named("alpha"), offer()), (named("beta"), offer())]);
+    assert_snapshot!(summary(&registry), @r#"
+    [{"name":"show","_meta":{"x":1.0,"ui":{"resourceUri":"ui://widget/main.html","y":2}},"inputSchema":{"type":"object"}},{"name":"old","_meta":{"ui/resourceUri":"ui://widget/main.html","openai/outputTemplate":"ui://t/1"},"inputSchema":{"type":"object"}},{"name":"other","_meta":{"ui":{"resourceUri":"https://a.example"}},"inputSchema":{"type":"object"}},{"name":"beta_show","_meta":{"x":1.0,"ui":{"resourceUri":"ui://beta+widget/main.html","y":2}},"inputSchema":{"type":"object"}},{"name":"beta_old","_meta":{"ui/resourceUri":"ui://beta+widget/main.html","openai/outputTemplate":"ui://beta+t/1"},"inputSchema":{"type":"object"}},{"name":"beta_other","_meta":{"ui":{"resourceUri":"https://a.example"}},"inputSchema":{"type":"object"}}]
+    []
+    [{"uri":"ui://widget/main.html","name":"r"},{"uri":"ui://beta+widget/main.html","name":"r"}]
+    [{"uriTemplate":"ui://t/{id}","name":"r"},{"uriTemplate":"ui://beta+t/{id}","name":"r"}]
+    "#);
+    for (uri, expect) in [
+        ("ui://widget/main.html", "alpha ui://widget/main.html"),
+        ("ui://beta+widget/main.html", "beta ui://widget/main.html"),
+        ("ui://beta+t/1", "beta ui://t/1"),
+        ("ui://t/1", "alpha ui://t/1"),
+    ] {
+        assert_eq!(owner(&registry, uri), expect);
+    }
+}
+
+#[test]
+fn links_of_results_follow_the_renamed_resource() {
+    let offer = |resource: &str| offers(&[], &[], &[&format!(r#"{{"uri":"{resource}"}}"#)], &[]);
+    let registry = assemble(vec![
+        (handler("alpha", Overrides::default()), offer("ui://w/a")),
+        (handler("beta", Overrides::default()), offer("ui://w/a")),
+        (handler("gamma", Overrides::default()), offer("x:y")),
+    ]);
+    let check = |name: &str, result: &str, expected: &str| {
+        let mut outcome =
+            Outcome::Done(CallOutput { body: json(result).to_object().unwrap(), is_error: false });
+        registry.follow_result_links(&Arc::from(name), &mut outcome);
+        let Outcome::Done(output) = outcome else { unreachable!() };
+        let expected = if expected.is_empty() { result } else { expected };
+        assert_eq!(output.body.to_json().as_text(), expected);
+    };
+    let link =
+        r#"{"content":[{"type":"text","text":"\"uri\""},{"type":"resource_link","uri":"ui://w/a","n":1.0}]}"#;
+    check("alpha", link, "");
+    check("beta", link, &link.replace("//w", "//beta+w"));
+    // A page that is not its own.
+    check("gamma", link, &link.replace("//w", "//gamma+w"));
+    let embedded = r#"{"content":[{"type":"resource","resource":{"uri":"ui://w/a","text":""}}],"_meta":{"ui":{"resourceUri":"ui://w/a"}}}"#;
+    check("beta", embedded, &embedded.replace("//w", "//beta+w"));
+    let prompt = r#"{"messages":[{"role":"user","content":{"type":"resource_link","uri":"ui://w/a"}}]}"#;
+    check("beta", prompt, &prompt.replace("//w", "//beta+w"));
+    // Other URIs may be for the client.
+    for kept in [
+        r#"{"content":[{"type":"resource_link","uri":"x:y"},{"type":"text","uri":"ui://w/a"},7]}"#,
+        r#"{"content":[{"type":"resource_link","uri":"https://a.example/"}],"_meta":{"ui":7}}"#,
+        r#"{"structuredContent":{"uri":"ui://w/a"}}"#,
+    ] {
+        check("beta", kept, "");
+    }
+}
+
+/// A server cannot take the place of another one by its prefix, in either order.
+#[test]
+fn prefixes_of_handlers_are_reserved() {
+    let offer = |resource: &str, template: &str| {
+        let (resource, template) =
+            (format!(r#"{{"uri":"{resource}"}}"#), format!(r#"{{"uriTemplate":"{template}"}}"#));
+        offers(&[], &[], &[&resource], &[&template])
+    };
+    let named = |name| handler(name, Overrides::default());
+    let evil = || (named("evil"), offer("ui://beta+w/a", "{scheme}+w/{+rest}"));
+    let upper = || (named("upper"), offer("BETA+x:y", "ui://BETA+{a}"));
+    let beta = || (named("beta"), offer("ui://w/a", "w/{+rest}"));
+    let first = || (named("first"), offer("ui://w/a", "w/{+rest}"));
+    for parts in [vec![first(), evil(), upper(), beta()], vec![first(), beta(), upper(), evil()]] {
+        let registry = assemble(parts);
+        for (uri, expect) in [
+            ("ui://beta+w/a", "beta ui://w/a"),
+            ("beta+w/x", "beta w/x"),
+            ("ui://evil+beta+w/a", "evil ui://beta+w/a"),
+            ("upper+BETA+x:y", "upper BETA+x:y"),
+            ("other+w/x", "evil other+w/x"),
+        ] {
+            assert_eq!(owner(&registry, uri), expect);
+        }
+        let imitates = |notice: &&PublishNotice| matches!(notice.what, NoticeReason::Imitates { .. });
+        assert_eq!(registry.notices().iter().filter(imitates).count(), 3);
+    }
 }
 
 /// An unlisted resource resolves if only one handler can have it.
@@ -198,7 +308,7 @@ fn unlisted_resources_resolve_to_one_handler() {
     one, b:c: two b:c
     one, x:y: one x:y
     one, b:d: one b:d
-    one, two+b:d: one two+b:d
+    one, two+b:d: none
     one, one+x:y: one x:y
     one, y: one y
     several, http://a/y: one http://a/y
@@ -236,9 +346,9 @@ fn first_of_duplicate_items_counts() {
     let prompts = [r#"{"name":"ask","x":1}"#, r#"{"name":"ask","x":2}"#];
     let offer = offers(&tools, &prompts, &[r#"{"uri":"a:b"}"#, r#"{"uri":"a:b"}"#], &[]);
     assert_snapshot!(summary(&assemble(vec![(handler("one", Overrides::default()), offer)])), @r#"
-    [{"name":"read","x":1}]
+    [{"name":"read","x":1,"inputSchema":{"type":"object"}}]
     [{"name":"ask","x":1}]
-    [{"uri":"a:b"}]
+    [{"uri":"a:b","name":"r"}]
     []
     one Tools read: offered twice: the first one counts
     one Prompts ask: offered twice: the first one counts
@@ -252,7 +362,7 @@ fn name_in_another_namespace_is_reported() {
     let (none, empty) = (Overrides::default, Catalog::default());
     let parts = vec![(handler("shadow", none()), shadow.clone()), (handler("good", none()), empty)];
     assert_snapshot!(summary(&assemble(parts)), @r#"
-    [{"name":"shadow_good_echo"}]
+    [{"name":"shadow_good_echo","inputSchema":{"type":"object"}}]
     [{"name":"shadow_good_ask"}]
     []
     []
@@ -309,7 +419,7 @@ fn overrides_apply_to_published_tools() {
         ("raed".into(), Override::Hide),
     ]);
     let tools = [
-        r#"{"name":"read","inputSchema":{"properties":{"a":{},"b":{}},"required":["a"]}}"#,
+        r#"{"name":"read","inputSchema":{"type":"object","properties":{"a":{},"b":{}},"required":["a"]}}"#,
         r#"{"name":"write"}"#,
         r#"{"name":"list"}"#,
     ];
@@ -317,7 +427,7 @@ fn overrides_apply_to_published_tools() {
     let parts = vec![(first, Catalog::default()), (handler("two", overrides), offers(&tools, &[], &[], &[]))];
     let registry = assemble(parts);
     assert_snapshot!(summary(&registry), @r#"
-    [{"name":"get","inputSchema":{"properties":{"b":{}}}},{"name":"two_ls"}]
+    [{"name":"get","inputSchema":{"type":"object","properties":{"b":{}}}},{"name":"two_ls","inputSchema":{"type":"object"}}]
     []
     []
     []
@@ -336,6 +446,44 @@ fn overrides_apply_to_published_tools() {
     assert!(registry.tool("two_ls").unwrap().additions.is_none());
 }
 
+/// A list with an invalid definition is refused as a whole by strict clients.
+#[test]
+fn invalid_definition_is_repaired_or_left_out() {
+    let tools = [
+        r#"{"name":"good","inputSchema":{ "type":"object" }}"#,
+        r#"{"name":"null","inputSchema":null,"title":null}"#,
+        r#"{"name":"text","inputSchema":{"type":"string"}}"#,
+        r#"{"name":"hidden","inputSchema":1}"#,
+    ];
+    let hidden = Overrides::from([("hidden".into(), Override::Hide)]);
+    let registry =
+        assemble(vec![(handler("one", hidden), offers(&tools, &[], &[r#"{"uri":"a:b","name":1}"#], &[]))]);
+    assert_snapshot!(summary(&registry), @r#"
+    [{"name":"good","inputSchema":{ "type":"object" }},{"name":"null","inputSchema":{"type":"object"}}]
+    []
+    [{"uri":"a:b","name":"a:b"}]
+    []
+    one Tools null: invalid definition repaired: `title` is not a string: left out; `inputSchema` is null: any arguments are allowed
+    one Tools text: left out: `inputSchema.type` is not `object`
+    one Tools hidden: hidden by its override
+    one Resources a:b: invalid definition repaired: `name` is not a string: left out; `name` is missing: added
+    "#);
+    // A call validates by the published schema.
+    registry.tool("null").unwrap().tool.as_ref().unwrap().check_arguments(Some(&json("{}"))).unwrap();
+    assert!(registry.tool("text").is_err());
+}
+
+/// A server can put what it was told into the names of its tools.
+#[test]
+fn notices_contain_no_secret() {
+    let secrets = SecretRedactor::new(["hunter2".to_owned()]);
+    let told = HandlerEntry { secrets, ..handler("one", Overrides::new()) };
+    let registry =
+        assemble(vec![(told, offers(&[r#"{"name":"token hunter2","inputSchema":null}"#], &[], &[], &[]))]);
+    let own: Vec<_> = registry.notices().iter().map(|notice| &*notice.own).collect();
+    assert_eq!(own, ["token [REDACTED]"]);
+}
+
 /// Overrides refer to the names of the server.
 #[test]
 fn illegal_argument_names_are_published_under_others() {
@@ -347,7 +495,7 @@ fn illegal_argument_names_are_published_under_others() {
         ),
     ];
     let change = DefinitionOverride { arguments: arguments.into(), ..DefinitionOverride::default() };
-    let tool = r#"{"name":"t","inputSchema":{"properties":{"a[]":{},"$b":{},"$pinned":{}},"required":["a[]","$b"]}}"#;
+    let tool = r#"{"name":"t","inputSchema":{"type":"object","properties":{"a[]":{},"$b":{},"$pinned":{}},"required":["a[]","$b"]}}"#;
     let published = |renames_arguments: bool, overrides: Overrides| {
         let entry = HandlerEntry { renames_arguments, ..handler("h", overrides) };
         let registry = assemble(vec![(entry, offers(&[tool], &[], &[], &[]))]);
@@ -360,7 +508,7 @@ fn illegal_argument_names_are_published_under_others() {
     let (list, sent) = published(true, [("t".into(), Override::Change(change))].into());
     assert_eq!(
         list,
-        r#"[{"name":"t","inputSchema":{"properties":{"a":{"description":"All. (Sent as `a[]`.)","default":[]},"b":{"description":"Sent as `$b`."}},"required":["b"]}}]"#
+        r#"[{"name":"t","inputSchema":{"type":"object","properties":{"a":{"description":"All. (Sent as `a[]`.)","default":[]},"b":{"description":"Sent as `$b`."}},"required":["b"]}}]"#
     );
     assert_eq!(sent.unwrap(), r#"{"$b":2,"$pinned":1,"a[]":[]}"#);
 }
@@ -372,6 +520,34 @@ fn tool_of_an_unavailable_server_is_found_but_not_listed() {
     let registry = assemble(vec![(handler("one", Overrides::from([("no".into(), Override::Hide)])), gone)]);
     assert!(registry.tool("read").is_ok());
     assert_eq!((registry.list(EntryKind::Tools).as_text(), registry.notices()), ("[]", [].as_slice()));
+}
+
+#[test]
+fn unknown_tool_may_be_that_of_a_starting_server() {
+    let starting = Catalog { phase: BackendPhase::Connecting, ..offers(&[], &[], &[], &[]) };
+    let ready = offers(&[r#"{"name":"read"}"#], &[], &[], &[]);
+    let check = |one: &Catalog, scope: &[&str], expected: &str| {
+        let parts = vec![
+            (handler("one", Overrides::default()), one.clone()),
+            (handler("two", Overrides::default()), ready.clone()),
+        ];
+        let view = Registry::view_for(Arc::new(assemble(parts)), &session("s", scope));
+        let error = view.tool_or_nearest("write").err().unwrap();
+        assert_eq!(format!("{:?}: {error}", error.code()), expected, "{scope:?}");
+    };
+    let (unknown, may_be) = (
+        "ToolNotFound: Unknown tool: write",
+        "Unavailable: Unknown tool: write. Servers that are still starting may have it: try again later",
+    );
+    check(&starting, &["*"], may_be);
+    check(&starting, &["one/*"], may_be);
+    check(&starting, &["read", "write"], may_be);
+    // A caller does not learn of servers outside of its scope.
+    check(&starting, &["two/*"], unknown);
+    check(&starting, &["read"], unknown);
+    check(&ready, &["*"], unknown);
+    let gone = Catalog { phase: BackendPhase::Unavailable { reason: "gone".into() }, ..starting };
+    check(&gone, &["*"], unknown);
 }
 
 const PUBLIC: CacheScope = CacheScope::Public;
@@ -506,11 +682,11 @@ fn client_sees_its_own_lists() {
         lists(&session("s", &["one/new", "one/old", "two/*"])),
     ];
     assert_snapshot!(names.join("\n"), @r#"
-    false [{"name":"write"},{"name":"read"},{"name":"old"}] [{"name":"ask"}] [{"uriTemplate":"a:{b}"}]
-    false [{"name":"write"},{"name":"read"},{"name":"old"}] [{"name":"ask"}] [{"uriTemplate":"a:{b}"}]
-    false [{"name":"write"},{"name":"read"},{"name":"old"}] [{"name":"ask"}] [{"uriTemplate":"a:{b}"}]
-    true [{"name":"write"},{"name":"read"},{"name":"one_write"},{"name":"new"}] [{"name":"ask"}] [{"uriTemplate":"c:{d}"}]
-    true [{"name":"write"},{"name":"new"}] [] []
+    false [{"name":"write","inputSchema":{"type":"object"}},{"name":"read","inputSchema":{"type":"object"}},{"name":"old","inputSchema":{"type":"object"}}] [{"name":"ask"}] [{"uriTemplate":"a:{b}","name":"r"}]
+    false [{"name":"write","inputSchema":{"type":"object"}},{"name":"read","inputSchema":{"type":"object"}},{"name":"old","inputSchema":{"type":"object"}}] [{"name":"ask"}] [{"uriTemplate":"a:{b}","name":"r"}]
+    false [{"name":"write","inputSchema":{"type":"object"}},{"name":"read","inputSchema":{"type":"object"}},{"name":"old","inputSchema":{"type":"object"}}] [{"name":"ask"}] [{"uriTemplate":"a:{b}","name":"r"}]
+    true [{"name":"write","inputSchema":{"type":"object"}},{"name":"read","inputSchema":{"type":"object"}},{"name":"one_write","inputSchema":{"type":"object"}},{"name":"new","inputSchema":{"type":"object"}}] [{"name":"ask"}] [{"uriTemplate":"c:{d}","name":"r"}]
+    true [{"name":"write","inputSchema":{"type":"object"}},{"name":"new","inputSchema":{"type":"object"}}] [] []
     "#);
     let view = Registry::view_for(registry.clone(), &session("s", &["*"]));
     let own_name = |target: CallTarget| view.resolve(&target).map(|entry| entry.own.to_string()).ok();
@@ -524,6 +700,30 @@ fn client_sees_its_own_lists() {
     assert!(registry.tool("new").is_err() && registry.resource("c:1").is_none());
 }
 
+#[test]
+fn tools_that_need_a_model_exist_for_clients_that_lend_theirs() {
+    let tools = [r#"{"name":"spawn"}"#, r#"{"name":"read"}"#];
+    let own = HandlerEntry { model_tools: &["spawn"], ..handler("own", Overrides::default()) };
+    let other = handler("other", Overrides::default());
+    let registry = Arc::new(assemble(vec![
+        (own, offers(&tools, &[], &[], &[])),
+        (other, offers(&tools, &[], &[], &[])),
+    ]));
+    let check = |caller: Caller, expected: &str| {
+        let view = Registry::view_for(registry.clone(), &caller);
+        let names: Vec<_> = view.entries(EntryKind::Tools).iter().map(|entry| &*entry.name).collect();
+        assert_eq!(names.join(" "), expected, "{caller:?}");
+        assert_eq!(view.tool("spawn").is_ok(), names.contains(&"spawn"), "{caller:?}");
+        assert!(view.is_of_one_client(), "lists must not be cached for others");
+    };
+    let lending = |caller: Caller| Caller { lends_model: true, ..caller };
+    check(Caller::default(), "read other_spawn other_read");
+    check(lending(Caller::default()), "spawn read other_spawn other_read");
+    check(session("s", &["own/*"]), "read");
+    check(lending(session("s", &["own/*"])), "spawn read");
+    check(session("s", &["*"]), "read other_spawn other_read");
+}
+
 /// The index of the search has the tools of all clients only.
 #[test]
 fn own_tools_are_always_advertised() {
@@ -532,6 +732,7 @@ fn own_tools_are_always_advertised() {
         budget: 0,
         pinned: Vec::new(),
         finders: vec!["find".into()],
+        script_tools: Vec::new(),
         reader: None,
         output_schemas: None,
         unlisted: Vec::new(),
@@ -549,9 +750,10 @@ fn own_tools_are_always_advertised() {
     ]));
     let advertised = |caller: &Caller| {
         let view = Registry::view_for(registry.clone(), caller);
-        view.advertised(EntryKind::Tools).json().as_text().to_owned()
+        let names = view.advertised(EntryKind::Tools).entries().iter().map(|entry| entry.name.to_string());
+        names.collect::<Vec<_>>().join(" ")
     };
-    assert_eq!(advertised(&Caller::default()), r#"[{"name":"find"}]"#);
-    assert_eq!(advertised(&session("s", &["*"])), r#"[{"name":"find"},{"name":"new"}]"#);
-    assert_eq!(advertised(&session("s", &["finder/*"])), r#"[{"name":"find"}]"#);
+    assert_eq!(advertised(&Caller::default()), "find");
+    assert_eq!(advertised(&session("s", &["*"])), "find new");
+    assert_eq!(advertised(&session("s", &["finder/*"])), "find");
 }

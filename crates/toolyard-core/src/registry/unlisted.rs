@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{HandlerEntry, RegistryEntry};
 use crate::access::AccessScope;
-use crate::names::qualifier;
+use crate::names::{qualified, qualifier};
 
 /// The template that matches every URI (RFC 6570).
 const ANY: &str = "{+uri}";
@@ -26,7 +26,7 @@ impl UnlistedResources {
     /// Adds a handler that may have unlisted resources.
     pub(super) fn add(&mut self, handler: &HandlerEntry) {
         let entry = RegistryEntry {
-            name: format!("{}{ANY}", qualifier(&handler.name)).into(),
+            name: qualified(&qualifier(&handler.name), ANY).into(),
             own: ANY.into(),
             tool: None,
             additions: None,
@@ -73,7 +73,7 @@ impl UnlistedResources {
             self.scope.as_ref().is_none_or(|scope| scope.allows_name(&entry.handler.name, uri))
         };
         let mut candidates = self.entries.iter().filter(exists);
-        if let Some(named) = candidates.clone().find(|entry| !entry.qualifier_in(uri).is_empty()) {
+        if let Some(named) = candidates.clone().find(|entry| entry.qualifier_in(uri).is_some()) {
             return Some(named);
         }
         let first = candidates.next()?;

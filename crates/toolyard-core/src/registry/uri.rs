@@ -1,5 +1,6 @@
 //! Qualified URIs: published URIs of servers that share a URI with another handler.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use futures_util::stream::{BoxStream, StreamExt};
@@ -7,49 +8,53 @@ use futures_util::stream::{BoxStream, StreamExt};
 use super::RegistryEntry;
 use crate::call::{CallTarget, Caller, CompletionReference};
 use crate::json::{Json, Object};
+use crate::names;
 use crate::outcome::Outcome;
 
 impl RegistryEntry {
-    /// Returns the qualifier in front of this entry's URIs, or an empty text.
-    fn qualifier(&self) -> &str {
-        self.name.strip_suffix(&*self.own).unwrap_or_default()
+    /// Returns the qualifier in this entry's URIs, if they have one.
+    fn qualifier(&self) -> Option<String> {
+        (self.name != self.own).then(|| names::qualifier(&self.handler.name))
     }
 
     /// Returns the server's own form of a URI; `None` if this entry does not match it.
     #[must_use]
-    pub fn own_uri<'u>(&self, uri: &'u str) -> Option<&'u str> {
-        uri.strip_prefix(self.qualifier())
+    pub fn own_uri<'u>(&self, uri: &'u str) -> Option<Cow<'u, str>> {
+        match self.qualifier() {
+            None => Some(Cow::Borrowed(uri)),
+            Some(qualifier) => names::unqualified(&qualifier, uri),
+        }
     }
 
-    /// Returns the qualifier in front of this URI.
-    pub(super) fn qualifier_in(&self, uri: &str) -> &str {
-        let qualifier = self.qualifier();
-        if uri.starts_with(qualifier) { qualifier } else { "" }
+    /// Returns the qualifier in this URI.
+    pub(super) fn qualifier_in(&self, uri: &str) -> Option<String> {
+        self.qualifier().filter(|qualifier| names::unqualified(qualifier, uri).is_some())
     }
 
     /// Returns a target with the server's own URI, and the qualifier of the published one.
-    pub(crate) fn addressed(&self, target: CallTarget) -> (CallTarget, &str) {
+    pub(crate) fn addressed(&self, target: CallTarget) -> (CallTarget, Option<String>) {
         let (CallTarget::Resource(uri) | CallTarget::Completion(CompletionReference::Template(uri))) =
             &target
         else {
-            return (target.renamed(self.own.clone()), "");
+            return (target.renamed(self.own.clone()), None);
         };
         // The entry of a template matches many resources.
         match self.qualifier_in(uri) {
-            "" => (target, ""),
-            qualifier => (target.renamed(Arc::from(&uri[qualifier.len()..])), qualifier),
+            None => (target, None),
+            Some(qualifier) => {
+                let own = names::unqualified(&qualifier, uri).unwrap_or_default();
+                let own = Arc::from(&*own);
+                (target.renamed(own), Some(qualifier))
+            }
         }
     }
 
     /// Follows a resource for a caller by its published URI: see [`Backend::follow`](crate::Backend::follow).
     #[must_use]
     pub fn follow(&self, uri: &str, caller: &Caller) -> BoxStream<'static, Object> {
-        let qualifier = self.qualifier_in(uri);
-        let changes = self.handler.backend.follow(&uri[qualifier.len()..], caller);
-        if qualifier.is_empty() {
-            return changes;
-        }
-        let qualifier = qualifier.to_owned();
+        let Some(qualifier) = self.qualifier_in(uri) else { return self.handler.backend.follow(uri, caller) };
+        let own = names::unqualified(&qualifier, uri).unwrap_or_default();
+        let changes = self.handler.backend.follow(&own, caller);
         changes.map(move |said| qualified(said, &qualifier)).boxed()
     }
 }
@@ -70,7 +75,7 @@ pub(crate) fn qualify_contents(outcome: &mut Outcome, qualifier: &str) {
 
 /// Qualifies the URI in a notification about a resource.
 fn qualified(mut said: Object, qualifier: &str) -> Object {
-    if let Some(uri) = said.get_str("uri").map(|uri| format!("{qualifier}{uri}")) {
+    if let Some(uri) = said.get_str("uri").map(|uri| names::qualified(qualifier, &uri)) {
         said.set("uri", Json::string(&uri));
     }
     said

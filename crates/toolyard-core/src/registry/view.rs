@@ -16,7 +16,9 @@ impl Registry {
         let scope_of_view = Some(scope.clone());
         let (is_of_one_client, own_tools) = (self.is_of_one_client, self.own_tools.clone());
         let view = Self { settled: self.settled, discloses, scope: scope_of_view, ..Self::default() };
-        let mut view = Self { is_of_one_client, own_tools, ..view };
+        let model_tools = self.model_tools.clone();
+        let (starting, namespaces) = (self.starting.clone(), self.namespaces.clone());
+        let mut view = Self { is_of_one_client, own_tools, model_tools, starting, namespaces, ..view };
         for kind in EntryKind::ALL {
             let is_seen = |entry: &RegistryEntry| match kind {
                 EntryKind::Tools | EntryKind::Prompts => scope.allows(entry),

@@ -34,7 +34,7 @@ const MAX_COMPILED: u64 = 50_000;
 const MAX_PATH_BYTES: u64 = 32 << 20;
 
 /// Maximum size of all patterns together.
-const MAX_ALL_STATES: u64 = 20_000;
+pub(super) const MAX_ALL_STATES: u64 = 20_000;
 
 /// Maximum number of schemas with an `$id`, on which the meaning of references depends.
 const MAX_RESOURCES: usize = 64;

@@ -125,10 +125,29 @@ fn schemas_that_fill_the_memory_are_refused() {
     check("many properties", json!({"properties": many}), json!({}), End::Refused(TooCostly::Parts));
     let ids: Value = (0..100).map(|at| (format!("p{at}"), json!({"$id": format!("urn:{at}")}))).collect();
     check("resources", json!({"$defs": ids}), json!({}), End::Refused(TooCostly::Resources));
-    let pattern = json!({"properties": {"a": {"pattern": "((a{100}){100}){100}"}}});
-    check("a pattern", pattern, json!({}), End::Refused(TooCostly::Patterns));
     let patterns: Value = (0..100).map(|at| (format!("^p{at}[a-z]{{1,900}}$"), json!({}))).collect();
     check("patterns", json!({"patternProperties": patterns}), json!({}), End::Refused(TooCostly::Patterns));
+}
+
+#[test]
+fn costly_pattern_leaves_its_own_value_unchecked() {
+    let schema = |more: Value| {
+        let text = json!({"type": "string", "pattern": "^.{0,262144}$"});
+        let mut schema = json!({"properties": {"text": text, "copies": {"type": "integer"}, "code": {"pattern": "^[a-z]{2}$"}}});
+        schema.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap());
+        schema
+    };
+    let only_text = schema(json!({}));
+    check("any text", only_text.clone(), json!({"text": "a\n"}), End::Fits);
+    check("a number", only_text.clone(), json!({"text": 1}), End::Faults);
+    check("another argument", only_text.clone(), json!({"copies": "two"}), End::Faults);
+    check("a small pattern", only_text, json!({"code": "abc"}), End::Faults);
+    // Without its pattern the schema would refuse more.
+    let negative = schema(json!({"not": {"properties": {"text": {"pattern": "^.{0,262144}$"}}}}));
+    check("a negative pattern", negative, json!({}), End::Refused(TooCostly::Patterns));
+    let many: Value =
+        (0..30).map(|at| (format!("p{at}"), json!({"pattern": format!("^{at}[a-z]{{0,900}}$")}))).collect();
+    check("the largest ones", json!({"properties": many}), json!({"p1": 1, "p29": "no"}), End::Faults);
 }
 
 #[test]

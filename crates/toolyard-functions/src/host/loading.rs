@@ -161,6 +161,7 @@ impl LoadableContent {
             packages: environment.as_ref().map(|environment| environment.path().to_owned()),
             environment: expand_variables(id, &content.environment, &options.host_variables)?,
             network: content.network,
+            tools: false,
             limits: content.limits.clone().into(),
         };
         let secrets = SecretRedactor::new(used_values(&content.environment, &options.host_variables));

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use serde::Serialize;
 use tokio::time::Instant;
 
-use super::{FunctionDetails, FunctionHost, FunctionSummary, TestReport, VersionDetails};
+use super::{FunctionDetails, FunctionHost, FunctionSummary, SourceFile, TestReport, VersionDetails};
 use crate::error::FunctionError;
 use crate::function_index::unreadable;
 use crate::invoke::{self, InvokeError};
@@ -272,6 +272,37 @@ impl FunctionHost {
         id: &str,
         wanted: VersionSelector,
     ) -> Result<VersionDetails, FunctionError> {
+        let (version, stored, content) = self.stored_content(id, wanted).await?;
+        let tests = content.tests().map_err(|why| unreadable(id, &why))?;
+        let tests = tests.into_iter().map(|test| test.name).collect();
+        Ok(VersionDetails::of(id, version, &stored, content, tests))
+    }
+
+    /// Returns a file of a version with its text.
+    ///
+    /// # Errors
+    /// If there is none, it is damaged, or the store fails.
+    pub async fn show_file(
+        &self,
+        id: &str,
+        wanted: VersionSelector,
+        path: &str,
+    ) -> Result<SourceFile, FunctionError> {
+        let (_, _, content) = self.stored_content(id, wanted).await?;
+        let file = content.files.into_iter().find(|file| file.path == path);
+        let file =
+            file.ok_or_else(|| FunctionError::UnknownFile { id: id.to_owned(), path: path.to_owned() })?;
+        let part = parts::get(&**self.shared.index.store(), &file.digest).await?;
+        let bytes = part.map_err(|why| unreadable(id, &why))?;
+        Ok(SourceFile::of(file, bytes))
+    }
+
+    /// Returns the name and the content of a version.
+    async fn stored_content(
+        &self,
+        id: &str,
+        wanted: VersionSelector,
+    ) -> Result<(String, StoredContent, VersionContent), FunctionError> {
         let store = &**self.shared.index.store();
         let stored = self.shared.index.get(id).await?;
         let (record, _) = stored.ok_or_else(|| FunctionError::UnknownFunction(id.to_owned()))?;
@@ -288,9 +319,7 @@ impl FunctionHost {
         })?;
         let text = parts::get(store, &stored.digest).await?.map_err(|why| unreadable(id, &why))?;
         let content = VersionContent::read(&text).map_err(|why| unreadable(id, &why))?;
-        let tests = content.tests().map_err(|why| unreadable(id, &why))?;
-        let tests = tests.into_iter().map(|test| test.name).collect();
-        Ok(VersionDetails::of(id, version, stored, content, tests))
+        Ok((version, stored.clone(), content))
     }
 
     /// Deletes a function, its draft, or one of its versions. Running calls continue. A function with an unreadable

@@ -1,5 +1,6 @@
 //! Representations of functions and versions in lists and in the API.
 
+use bytes::Bytes;
 use serde::Serialize;
 use toolyard_core::Json;
 use toolyard_core::timestamp::iso_8601;
@@ -7,7 +8,9 @@ use toolyard_core::timestamp::iso_8601;
 use crate::code::SourceLanguage;
 use crate::function_index::IndexedFunction;
 use crate::project::FunctionKind;
-use crate::record::{FunctionRecord, PublishedContent, StoredContent, VersionContent, language_name, time};
+use crate::record::{
+    FunctionRecord, PublishedContent, StoredContent, StoredFile, VersionContent, language_name, time,
+};
 use crate::version::FunctionVersion;
 
 /// Summary of a function.
@@ -125,6 +128,17 @@ pub struct FileSummary {
     pub bytes: u64,
 }
 
+/// A file of a version with its text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SourceFile {
+    /// The file.
+    #[serde(flatten)]
+    pub file: FileSummary,
+    /// Text of the file. `None` if it is not UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
 /// Limits of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -233,10 +247,7 @@ impl VersionDetails {
             version,
             kind,
             language: language_name::name_of(language),
-            files: files
-                .into_iter()
-                .map(|file| FileSummary { path: file.path, digest: file.digest, bytes: file.bytes })
-                .collect(),
+            files: files.into_iter().map(FileSummary::of).collect(),
             limits: LimitsSummary::of(limits.into()),
             environment: environment.into_keys().collect(),
             network,
@@ -246,6 +257,19 @@ impl VersionDetails {
             digest: stored.digest.clone(),
             time: iso_8601(time(stored.time)),
         }
+    }
+}
+
+impl FileSummary {
+    fn of(file: StoredFile) -> Self {
+        let StoredFile { path, digest, bytes } = file;
+        Self { path, digest, bytes }
+    }
+}
+
+impl SourceFile {
+    pub(crate) fn of(file: StoredFile, bytes: Bytes) -> Self {
+        Self { file: FileSummary::of(file), text: String::from_utf8(bytes.into()).ok() }
     }
 }
 

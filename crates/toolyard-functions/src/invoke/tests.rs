@@ -34,6 +34,7 @@ fn loaded(kind: FunctionKind, language: SourceLanguage) -> LoadedVersion {
         packages: None,
         environment: Vec::new(),
         network: false,
+        tools: false,
         limits: CodeLimits::default(),
     };
     LoadedVersion {

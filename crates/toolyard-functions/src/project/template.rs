@@ -28,8 +28,8 @@ pub fn files(kind: FunctionKind, language: SourceLanguage, name: &str) -> Vec<(&
     match kind {
         FunctionKind::Mcp => files.extend([
             ("tests/initialize.json", named(include_str!("template/tests/initialize.json"))),
-            ("tests/list.json", include_str!("template/tests/list.json").to_owned()),
-            ("tests/echo.json", include_str!("template/tests/echo.json").to_owned()),
+            ("tests/list.json", named(include_str!("template/tests/list.json"))),
+            ("tests/call.json", named(include_str!("template/tests/call.json"))),
         ]),
         FunctionKind::Function => {
             files.push(("tests/greeting.json", include_str!("template/tests/greeting.json").to_owned()));

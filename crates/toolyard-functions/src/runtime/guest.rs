@@ -5,9 +5,11 @@
 
 mod host_channel;
 mod js;
+mod js_tools;
 mod lua;
 mod lua_globals;
 mod lua_json;
+mod lua_tools;
 
 use std::io;
 use std::time::Instant;
@@ -85,11 +87,14 @@ fn source(load: &LoadRequest) -> Result<Vec<u8>, String> {
 /// Error of `fetch` without network access. The function exists, so that the error has a reason.
 const FETCH_DISABLED: &str = "fetch is not enabled for this version of the function";
 
+/// Failure of a handler that waits for something other than a request to the host.
+const STALLED: &str = "it waits for a promise that nothing settles";
+
 /// Failure of an answer that cannot be written as JSON.
 fn invalid_json(what: &str) -> CallFailure {
     CallFailure::Thrown {
         kind: "TypeError".to_owned(),
-        message: format!("the handler's answer is not JSON: {what}"),
+        message: format!("the returned value is not JSON: {what}"),
         details: String::new(),
     }
 }

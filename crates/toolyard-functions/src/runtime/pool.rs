@@ -229,7 +229,9 @@ impl CallPermit {
     /// Returns a worker to the pool after a call.
     pub(super) fn release(&self, placed: PooledWorker) {
         let calls = placed.worker.calls;
-        let is_spent = placed.worker.is_finished || calls >= self.pools.options.calls_per_worker;
+        // Requests of a handler that has ended may be left in its pipes, and its code is that of a caller.
+        let is_spent =
+            placed.worker.is_finished || self.code.tools || calls >= self.pools.options.calls_per_worker;
         match is_spent {
             true => drop(placed),
             false => {

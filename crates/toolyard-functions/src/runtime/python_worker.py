@@ -159,7 +159,7 @@ def call(handler, event, context, load):
         return None, {
             "why": "thrown",
             "kind": "TypeError",
-            "message": beginning(f"the handler's answer is not JSON: {error}", error_bytes(load) - len("TypeError")),
+            "message": beginning(f"the returned value is not JSON: {error}", error_bytes(load) - len("TypeError")),
             "details": "",
         }
     if len(text) > load["output_bytes"]:

@@ -31,6 +31,8 @@ pub(crate) struct LoadRequest {
     /// Folder of packages, as seen by the worker.
     pub(crate) packages: Option<String>,
     pub(crate) network: bool,
+    /// True if the handler may call tools of the host.
+    pub(crate) tools: bool,
     pub(crate) memory_bytes: u64,
     pub(crate) output_bytes: usize,
     pub(crate) log_bytes: usize,
@@ -72,6 +74,27 @@ pub(crate) enum WorkerMessage {
     Failed { call: u64, log: String, last: bool, failure: CallFailure },
     /// The handler waits for an HTTP response.
     Fetch { call: u64, request: FetchRequest },
+    /// The handler expects a [`ToolResultHeader`] with this id.
+    Tool { call: u64, id: u64, request: ToolRequest },
+    /// The handler reports progress.
+    Progress { call: u64, report: ProgressReport },
+}
+
+/// A request of a handler that may call tools.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "what", rename_all = "snake_case")]
+pub(crate) enum ToolRequest {
+    /// Calls a tool with arguments, a JSON text.
+    Call { tool: String, arguments: String },
+    /// Waits for a time in milliseconds.
+    Sleep { millis: u64 },
+}
+
+/// Header of the result of a [`ToolRequest`]. The result, or the error, is on the next line.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ToolResultHeader {
+    pub(crate) id: u64,
+    pub(crate) is_error: bool,
 }
 
 /// Failure of a call in its worker.
@@ -109,6 +132,17 @@ pub(crate) fn truncate_text(mut text: String, limit: usize) -> String {
         text.truncate(end.unwrap_or_default());
     }
     text
+}
+
+/// Progress of a handler.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProgressReport {
+    /// Work done so far, in any unit.
+    pub done: f64,
+    /// All work, in the same unit.
+    pub total: Option<f64>,
+    /// Description of the current step.
+    pub message: Option<String>,
 }
 
 /// Result of an HTTP request, sent to the worker.

@@ -20,6 +20,7 @@ use toolyard_sandbox::{SandboxOutcome, SandboxedProcess};
 use super::fetch::{self, HttpFetcher};
 use super::launch::WorkerLauncher;
 use super::raw_output::RawOutput;
+use super::tools::{ToolHost, WorkerPipes};
 use super::wire::{
     CallFailure, CallHeader, HandlerContext, LoadRequest, MAX_LINE_BYTES, WorkerMessage, error_bytes,
     truncate_text,
@@ -129,7 +130,7 @@ impl FunctionWorker {
         preface.extend(serde_json::to_vec(load).unwrap_or_default());
         preface.push(b'\n');
         let broken = self.write(&preface).await.1.map_or(Ok(()), Err);
-        match self.reply().await {
+        match self.reply(None).await {
             Ok(WorkerMessage::Ready { call: 0 }) if broken.is_ok() => {
                 self.is_ready = true;
                 Ok(())
@@ -166,7 +167,7 @@ impl FunctionWorker {
     /// Waits for the end of the clean-up after the last call.
     async fn wait_until_ready(&mut self) -> io::Result<()> {
         if !self.is_ready {
-            let with_causes = self.reply().await?;
+            let with_causes = self.reply(None).await?;
             self.is_ready = matches!(with_causes, WorkerMessage::Ready { call } if call == self.call);
         }
         if self.is_ready { Ok(()) } else { Err(io::ErrorKind::InvalidData.into()) }
@@ -178,6 +179,7 @@ impl FunctionWorker {
         &mut self,
         event: &Json,
         context: &CallContext,
+        tools: Option<&dyn ToolHost>,
         left: Duration,
     ) -> Result<RunOutput, CallError> {
         self.calls += 1;
@@ -197,18 +199,23 @@ impl FunctionWorker {
         self.raw.discard();
         let (sent, broken) = self.write(&call_message).await;
         let read_message = match broken {
-            None => self.read_answer(call, sent).await,
+            None => self.read_answer(call, sent, tools).await,
             Some(error) => Err(error),
         };
         match read_message {
-            Ok(reply) => Ok(self.interpret(reply).await?),
+            Ok(reply) => Ok(self.interpret(reply, tools).await?),
             Err(_) if self.has_read_nothing(sent) => Err(CallError::NotStarted),
             Err(error) => Err(self.death_error(&error).await.into()),
         }
     }
 
     /// Reads the message that answers a call.
-    async fn read_answer(&mut self, call: u64, sent: u64) -> io::Result<WorkerMessage> {
+    async fn read_answer(
+        &mut self,
+        call: u64,
+        sent: u64,
+        tools: Option<&dyn ToolHost>,
+    ) -> io::Result<WorkerMessage> {
         match timeout(CLEANUP_WAIT, self.wait_until_ready()).await {
             Ok(cleared) => cleared?,
             Err(_) if self.has_read_nothing(sent) => return Err(io::ErrorKind::TimedOut.into()),
@@ -216,7 +223,7 @@ impl FunctionWorker {
             Err(_) => self.wait_until_ready().await?,
         }
         self.call = call;
-        self.reply().await
+        self.reply(tools).await
     }
 
     /// True if the worker has read nothing: all sent bytes are still in the pipe.
@@ -224,8 +231,13 @@ impl FunctionWorker {
         rustix::io::ioctl_fionread(&self.stdin).is_ok_and(|unread| unread == sent)
     }
 
-    async fn interpret(&mut self, reply: WorkerMessage) -> Result<RunOutput, RunError> {
+    async fn interpret(
+        &mut self,
+        reply: WorkerMessage,
+        tools: Option<&dyn ToolHost>,
+    ) -> Result<RunOutput, RunError> {
         self.is_ready = false;
+        let printed = |log: &str| tools.into_iter().for_each(|tools| tools.printed(log));
         match reply {
             WorkerMessage::Returned { call, mut log, last } if call == self.call => {
                 let answer = match self.read_line(self.output_bytes).await {
@@ -233,9 +245,10 @@ impl FunctionWorker {
                     Err(error) => return Err(self.death_error(&error).await),
                 };
                 self.raw.take_into(&mut log);
+                printed(&log);
                 let answer = Json::parse(Bytes::from(answer)).map_err(|error| RunError::Thrown {
                     kind: "TypeError".to_owned(),
-                    message: format!("the handler's answer is not JSON: {error}"),
+                    message: format!("the returned value is not JSON: {error}"),
                     details: String::new(),
                     log: log.clone(),
                 })?;
@@ -244,6 +257,7 @@ impl FunctionWorker {
             }
             WorkerMessage::Failed { call, mut log, last, failure } if call == self.call => {
                 self.raw.take_into(&mut log);
+                printed(&log);
                 self.is_finished = last;
                 Err(self.run_error(failure, log))
             }
@@ -264,8 +278,12 @@ impl FunctionWorker {
         }
     }
 
-    /// Reads the message that answers a call or the code, and handles fetch requests before it.
-    async fn reply(&mut self) -> io::Result<WorkerMessage> {
+    /// Reads the message that answers a call or the code, and handles requests of the handler before it.
+    async fn reply(&mut self, tools: Option<&dyn ToolHost>) -> io::Result<WorkerMessage> {
+        if let Some(tools) = tools {
+            let Self { stdin, stdout, raw, call, .. } = self;
+            return WorkerPipes { stdin, stdout, raw, call: *call }.serve(tools).await;
+        }
         loop {
             let text = self.read_line(MAX_LINE_BYTES).await?;
             let reply = serde_json::from_slice(&text)?;
@@ -375,6 +393,7 @@ fn load_request(code: &FunctionCode) -> Result<LoadRequest, RunError> {
         environment: code.environment.clone(),
         packages: code.packages.as_ref().map(|folder| folder.to_string_lossy().into_owned()),
         network: code.network,
+        tools: code.tools,
         memory_bytes: code.limits.memory_bytes,
         output_bytes: code.limits.output_bytes,
         log_bytes: LOG_BYTES,

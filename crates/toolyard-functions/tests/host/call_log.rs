@@ -26,7 +26,7 @@ async fn stop_removes_expired_entries() {
     for attempt in 0..20 {
         let store = memory().await;
         let old = LogRecord { time: SystemTime::UNIX_EPOCH, tags: Vec::new(), body: "{}".into() };
-        store.append(CALLS, vec![old]).await.unwrap();
+        store.append(CALLS, [old].into()).await.unwrap();
         let host = host(&store);
         host.save_draft("a", &project("a")).await.unwrap();
         host.log_refusal("a", VersionSelector::Draft, Instant::now(), ErrorCode::RateLimited, "too many");

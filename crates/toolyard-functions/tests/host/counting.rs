@@ -17,12 +17,15 @@ pub(crate) struct Counting {
     pub(crate) is_broken: AtomicBool,
     /// Withholds revisions that were read.
     pub(crate) holds_revisions: AtomicBool,
+    /// Number of revisions that were withheld.
+    pub(crate) held: AtomicUsize,
 }
 
 impl Counting {
     pub(crate) fn new(inner: Arc<dyn Store>) -> Arc<Self> {
         let (is_broken, holds_revisions) = (AtomicBool::new(false), AtomicBool::new(false));
-        Arc::new(Self { inner, asked: AtomicUsize::new(0), is_broken, holds_revisions })
+        let (asked, held) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Arc::new(Self { inner, asked, is_broken, holds_revisions, held })
     }
 
     fn ask<'a, T: Send + 'a>(&'a self, work: StoreFuture<'a, T>) -> StoreFuture<'a, T> {
@@ -65,6 +68,9 @@ impl KeyValueStore for Counting {
         let read = self.ask(self.inner.revision(space));
         Box::pin(async {
             let revision = read.await;
+            if self.holds_revisions.load(Ordering::SeqCst) {
+                self.held.fetch_add(1, Ordering::SeqCst);
+            }
             until_async("a released revision", || !self.holds_revisions.load(Ordering::SeqCst)).await;
             revision
         })
@@ -93,10 +99,14 @@ impl LeaseStore for Counting {
     fn release<'a>(&'a self, name: &'a str, holder: &'a str) -> StoreFuture<'a, ()> {
         self.ask(self.inner.release(name, holder))
     }
+
+    fn forget<'a>(&'a self, name: &'a str, holder: &'a str) -> StoreFuture<'a, ()> {
+        self.ask(self.inner.forget(name, holder))
+    }
 }
 
 impl LogStore for Counting {
-    fn append(&self, space: KeySpace, records: Vec<LogRecord>) -> StoreFuture<'_, ()> {
+    fn append(&self, space: KeySpace, records: Arc<[LogRecord]>) -> StoreFuture<'_, ()> {
         self.ask(self.inner.append(space, records))
     }
 

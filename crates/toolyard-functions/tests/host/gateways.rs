@@ -60,9 +60,8 @@ async fn publication_during_a_read_is_found() {
         other.list().await.unwrap();
     }
     counting.holds_revisions.store(true, Ordering::SeqCst);
-    let asked = counting.asked.load(Ordering::SeqCst);
     let publish_and_call = async {
-        until_async("a read", || counting.asked.load(Ordering::SeqCst) > asked).await;
+        until_async("a read", || counting.held.load(Ordering::SeqCst) > 0).await;
         one.publish("a", VersionBump::Patch, None).await.unwrap();
         let release = async { counting.holds_revisions.store(false, Ordering::SeqCst) };
         tokio::join!(other.resolve("a", VersionSelector::Latest), release).0

@@ -122,6 +122,11 @@ async fn versions(store: &Arc<dyn Store>) {
     assert_eq!((one.versions, one.language), (3, Some("lua")));
     let version = host.show_version("one", VersionSelector::Latest).await.unwrap();
     assert_eq!((&*version.version, &*version.files[0].path), ("2.0.1", "cortexone_function.lua"));
+    let first = "1.0.0".parse().unwrap();
+    let file = host.show_file("one", first, "cortexone_function.lua").await.unwrap();
+    assert_eq!((file.text.as_deref(), file.file.bytes), (Some("a"), 1));
+    let missing = host.show_file("one", first, "other.lua").await.unwrap_err().to_string();
+    assert_eq!(missing, r#"the function "one" has no file "other.lua" in this version"#);
 
     host.delete("one", DeletionTarget::Draft).await.unwrap();
     assert!(host.delete("one", DeletionTarget::Draft).await.is_err());
@@ -331,7 +336,7 @@ async fn calls_are_logged(store: &Arc<dyn Store>) {
 async fn expired_entries_are_removed(store: &Arc<dyn Store>) {
     let ancient =
         LogRecord { time: SystemTime::UNIX_EPOCH, tags: vec![("function", "old".into())], body: "{}".into() };
-    store.append(CALLS, vec![ancient]).await.unwrap();
+    store.append(CALLS, [ancient].into()).await.unwrap();
     let host = host(store);
     host.save_draft("old", &project("fine")).await.unwrap();
     call_version(&host, "old", "draft").await.unwrap();

@@ -50,6 +50,7 @@ pub(crate) fn code(language: SourceLanguage, source: &str) -> FunctionCode {
         packages: None,
         environment: Vec::new(),
         network: false,
+        tools: false,
         limits: CodeLimits { time_limit: Duration::from_secs(20), ..CodeLimits::default() },
     }
 }

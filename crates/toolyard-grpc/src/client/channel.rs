@@ -10,12 +10,17 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::uri::{Authority, PathAndQuery, Scheme};
-use http::{HeaderMap, HeaderName, Request, Response, Uri};
+use http::{HeaderMap, HeaderName, Request, Response, StatusCode, Uri, header};
 use http_body::{Body, Frame, SizeHint};
-use toolyard_net::budget::{ByteBudget, ByteReservation, SMALL_MESSAGE};
+use tonic::codec::Codec;
+use tonic::{Code, Status};
+use toolyard_net::budget::ByteBudget;
 use toolyard_net::client::RequestError;
 use toolyard_net::http2::Http2Client;
 use tower_service::Service;
+
+use super::codec::{CountingCodec, UndecodedBytes};
+use super::status::foreign_message;
 
 /// The HTTP/2 client of a server.
 pub type GrpcHttpClient = Http2Client<tonic::body::Body>;
@@ -58,13 +63,27 @@ impl GrpcChannel {
         &self.client
     }
 
-    /// Returns tonic's client of the server, which refuses messages of more than `bytes` bytes.
-    pub(super) fn grpc(&self, bytes: usize) -> tonic::client::Grpc<Self> {
-        tonic::client::Grpc::with_origin(self.clone(), self.origin.clone()).max_decoding_message_size(bytes)
+    /// Returns tonic's client for one request, which refuses messages of more than `bytes` bytes, and its codec. The codec
+    /// returns each message with its reservation.
+    pub(super) fn grpc<C: Codec>(
+        &self,
+        bytes: usize,
+        codec: C,
+    ) -> (tonic::client::Grpc<RequestChannel>, CountingCodec<C>) {
+        let undecoded = UndecodedBytes::default();
+        let channel = RequestChannel { channel: self.clone(), undecoded: undecoded.clone() };
+        let client = tonic::client::Grpc::with_origin(channel, self.origin.clone());
+        (client.max_decoding_message_size(bytes), CountingCodec { codec, undecoded })
     }
 }
 
-impl Service<Request<tonic::body::Body>> for GrpcChannel {
+/// A channel for one request.
+pub(super) struct RequestChannel {
+    channel: GrpcChannel,
+    undecoded: UndecodedBytes,
+}
+
+impl Service<Request<tonic::body::Body>> for RequestChannel {
     type Response = Response<CheckedBody<hyper::body::Incoming>>;
     type Error = RequestError;
     type Future = BoxFuture<'static, Result<Self::Response, RequestError>>;
@@ -74,13 +93,39 @@ impl Service<Request<tonic::body::Body>> for GrpcChannel {
     }
 
     fn call(&mut self, request: Request<tonic::body::Body>) -> Self::Future {
-        let (client, budget) = (self.client.clone(), self.budget.clone());
+        let GrpcChannel { client, budget, .. } = self.channel.clone();
+        let undecoded = self.undecoded.clone();
         Box::pin(async move {
             let mut response = client.send(request).await?;
             drop_malformed_details(response.headers_mut());
-            Ok(response.map(|body| CheckedBody::new(body, budget)))
+            if let Some(status) = foreign_status(&response) {
+                // The status is of ASCII, and has no details: it fits into headers.
+                let _infallible = status.add_header(response.headers_mut());
+            }
+            Ok(response.map(|body| CheckedBody { body, budget, undecoded }))
         })
     }
+}
+
+/// Returns the status of a response that is not one of gRPC, such as a proxy's, by its status of HTTP
+/// (http-grpc-status-mapping.md of gRPC).
+fn foreign_status<B>(response: &Response<B>) -> Option<Status> {
+    let content_type = response.headers().get(header::CONTENT_TYPE).map(|kind| kind.as_bytes());
+    let is_grpc = response.status() == StatusCode::OK
+        && content_type.is_some_and(|kind| kind.starts_with(b"application/grpc"));
+    if is_grpc || response.headers().contains_key(Status::GRPC_STATUS) {
+        return None;
+    }
+    let status = response.status().as_u16();
+    let code = match status {
+        400 => Code::Internal,
+        401 => Code::Unauthenticated,
+        403 => Code::PermissionDenied,
+        404 => Code::Unimplemented,
+        429 | 502..=504 => Code::Unavailable,
+        _ => Code::Unknown,
+    };
+    Some(Status::new(code, foreign_message(status)))
 }
 
 /// Removes details that are not base64: tonic panics about them.
@@ -92,29 +137,11 @@ fn drop_malformed_details(headers: &mut HeaderMap) {
     }
 }
 
-/// The body of a response, whose bytes are counted while they are in flight.
-pub struct CheckedBody<B> {
+/// The body of a response, whose bytes are counted until they are decoded.
+pub(super) struct CheckedBody<B> {
     body: B,
     budget: ByteBudget,
-    /// Bytes so far.
-    received: usize,
-    reserved: ByteReservation,
-}
-
-impl<B> CheckedBody<B> {
-    fn new(body: B, budget: ByteBudget) -> Self {
-        Self { body, budget, received: 0, reserved: ByteReservation::default() }
-    }
-
-    /// Reserves budget for further bytes. A small response needs none.
-    fn count(&mut self, bytes: usize) -> Result<(), Box<dyn Error + Send + Sync>> {
-        self.received = self.received.saturating_add(bytes);
-        let missing = self.received.saturating_sub(self.reserved.bytes());
-        if self.received > SMALL_MESSAGE && missing > 0 {
-            self.reserved.add(self.budget.try_reserve(missing)?);
-        }
-        Ok(())
-    }
+    undecoded: UndecodedBytes,
 }
 
 impl<B> Body for CheckedBody<B>
@@ -137,7 +164,8 @@ where
             drop_malformed_details(trailers);
         }
         let bytes = frame.data_ref().map_or(0, Bytes::len);
-        Poll::Ready(Some(self.count(bytes).map(|()| frame)))
+        let counted = self.undecoded.add(bytes, &self.budget);
+        Poll::Ready(Some(counted.map(|()| frame).map_err(Into::into)))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -167,18 +195,5 @@ mod tests {
             // Otherwise this panics.
             assert_eq!(tonic::Status::from_header_map(&headers).unwrap().code(), tonic::Code::NotFound);
         }
-    }
-
-    #[test]
-    fn large_bodies_are_counted() {
-        let mut body = CheckedBody::new((), ByteBudget::new(64 << 10));
-        for (bytes, used) in [(SMALL_MESSAGE, 0), (1, SMALL_MESSAGE + 1024), (1024, SMALL_MESSAGE + 2048)] {
-            body.count(bytes).unwrap();
-            assert_eq!(body.budget.used(), used);
-        }
-        assert!(body.count(64 << 10).is_err());
-        let budget = body.budget.clone();
-        drop(body);
-        assert_eq!(budget.used(), 0);
     }
 }

@@ -1,5 +1,6 @@
 //! Sends the request of a call, with retries, and reads the messages of the response.
 
+use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,16 +10,20 @@ use http::{HeaderMap, header};
 use prost::Message;
 use tokio::time::{Instant, timeout_at};
 use tonic::metadata::MetadataMap;
-use tonic::{Code, Extensions, Request, Streaming};
+use tonic::{Code, Extensions, Request, Status, Streaming};
 use tonic_prost::ProstCodec;
 use toolyard_backends::health::{RequestEnd, ServiceHealth};
-use toolyard_core::{AttemptVerdict, Call, ErrorCode, RetryOutcome, RetrySchedule, ToolError};
+use toolyard_core::{AttemptVerdict, Call, CallTimeLimit, ErrorCode, RetryOutcome, RetrySchedule, ToolError};
 use toolyard_net::auth::UpstreamCredentials;
+use toolyard_net::budget::ByteReservation;
 use toolyard_net::trace;
 
 use super::channel::GrpcChannel;
 use super::codec::BytesCodec;
 use super::status::RequestFault;
+
+/// Maximum time before the deadline of a stream at which it is cut, for making its result.
+const MAX_RESULT_TIME: Duration = Duration::from_secs(1);
 
 /// Timeouts, retries and size limits of requests.
 pub struct GrpcDelivery {
@@ -36,6 +41,28 @@ pub struct GrpcDelivery {
     pub retryable: Vec<Code>,
     /// Maximum size of a message, in bytes.
     pub response_bytes: usize,
+}
+
+/// A stream that has begun: the server has sent a message or ended it.
+pub(super) struct BegunStream {
+    pub(super) messages: MessageStream,
+    /// The first message.
+    pub(super) first: Option<Bytes>,
+    /// The time at which a stream that has not ended is cut.
+    pub(super) cut_at: Option<Instant>,
+}
+
+/// Encoded messages, each of which holds its reservation.
+pub(super) struct MessageStream(Streaming<(Bytes, ByteReservation)>);
+
+impl MessageStream {
+    /// Returns the next message, or `None` at the end.
+    ///
+    /// # Errors
+    /// The status that ends the stream.
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Status> {
+        Ok(self.0.message().await?.map(|(message, reserved)| reserved.hold(message)))
+    }
 }
 
 impl GrpcDelivery {
@@ -65,32 +92,57 @@ impl GrpcDelivery {
     /// When the last attempt fails, or the breaker is open.
     pub(super) async fn run<T, F>(
         &self,
-        deadline: Option<Instant>,
+        limit: CallTimeLimit,
         health: &ServiceHealth,
         request: impl Fn(Option<Instant>) -> F,
     ) -> Result<T, ToolError>
     where
         F: Future<Output = Result<T, RequestFault>>,
     {
-        let attempts = self.retry.run(
-            deadline,
-            || self.attempt(deadline, &request),
-            |tried| match tried {
-                Err(fault) if fault.is_of_server() && self.retryable.contains(&fault.code()) => {
-                    AttemptVerdict::Again { wait: fault.retry_delay() }
-                }
-                _ => AttemptVerdict::Final,
-            },
-        );
-        let is_failure = |tried: &RetryOutcome<Result<T, RequestFault>>| {
+        self.run_then(limit, health, request, |response| ready(Ok(response))).await
+    }
+
+    /// Runs attempts of a request until one is final, and then the rest of it, which is not repeated.
+    ///
+    /// # Errors
+    /// As [`Self::run`], or when the rest fails.
+    pub(super) async fn run_then<T, F, U, R>(
+        &self,
+        limit: CallTimeLimit,
+        health: &ServiceHealth,
+        request: impl Fn(Option<Instant>) -> F,
+        rest: impl FnOnce(T) -> R,
+    ) -> Result<U, ToolError>
+    where
+        F: Future<Output = Result<T, RequestFault>>,
+        R: Future<Output = Result<U, RequestFault>>,
+    {
+        let verdict = |tried: &Result<T, RequestFault>| match tried {
+            Err(fault) if fault.is_of_server() && self.retryable.contains(&fault.code()) => {
+                AttemptVerdict::Again { wait: fault.retry_delay() }
+            }
+            _ => AttemptVerdict::Final,
+        };
+        let work = async {
+            let attempts = self.retry.run(limit.at, || self.attempt(limit.at, &request), verdict);
+            let RetryOutcome { last, attempts, exhausted } = attempts.await;
+            let last = match last {
+                Ok(begun) => rest(begun).await,
+                Err(fault) => Err(fault),
+            };
+            RetryOutcome { last, attempts, exhausted }
+        };
+        let is_failure = |tried: &RetryOutcome<Result<U, RequestFault>>| {
             tried.last.as_ref().is_err_and(RequestFault::counts_as_failure)
         };
-        let tried = health.breaker().run(deadline, attempts, is_failure).await?;
+        let tried = health.breaker().run(limit, work, is_failure).await?;
         let end = match &tried.last {
             Ok(_) => Some(RequestEnd::Answered),
             Err(fault) => fault.request_end(),
         };
-        end.into_iter().for_each(|end| health.record(self.channel.origin(), end));
+        if let Some(end) = end.filter(|_| !limit.is_cut_by_caller()) {
+            health.record(self.channel.origin(), end);
+        }
         let prefix = match tried {
             RetryOutcome { exhausted: true, attempts: attempts @ 2.., .. } => {
                 format!("{attempts} attempts exhausted: ")
@@ -127,48 +179,56 @@ impl GrpcDelivery {
         until: Option<Instant>,
     ) -> Result<Bytes, RequestFault> {
         let request = request(message, headers, until);
-        let mut client = self.channel.grpc(self.response_bytes);
-        let response = client.unary(request, path.clone(), BytesCodec).await;
-        Ok(response.map_err(|status| self.fault(status))?.into_inner())
+        let (mut client, codec) = self.channel.grpc(self.response_bytes, BytesCodec);
+        let response = client.unary(request, path.clone(), codec).await;
+        let (message, reserved) = response.map_err(|status| self.fault(status))?.into_inner();
+        Ok(reserved.hold(message))
     }
 
-    /// Sends a message and returns the stream of messages of the response.
-    pub(super) async fn server_streaming(
+    /// Sends a message and waits for the first message of the response.
+    pub(super) async fn begin_stream(
         &self,
         path: &PathAndQuery,
         message: Bytes,
         headers: &HeaderMap,
         until: Option<Instant>,
-    ) -> Result<Streaming<Bytes>, RequestFault> {
+    ) -> Result<BegunStream, RequestFault> {
+        let cut_at = until.map(|until| until - result_time(until.saturating_duration_since(Instant::now())));
         let request = request(message, headers, until);
-        let mut client = self.channel.grpc(self.response_bytes);
-        let response = client.server_streaming(request, path.clone(), BytesCodec).await;
-        Ok(response.map_err(|status| self.fault(status))?.into_inner())
+        let (mut client, codec) = self.channel.grpc(self.response_bytes, BytesCodec);
+        let response = client.server_streaming(request, path.clone(), codec).await;
+        let mut messages = MessageStream(response.map_err(|status| self.fault(status))?.into_inner());
+        let first = messages.next().await.map_err(|status| self.fault(status))?;
+        Ok(BegunStream { messages, first, cut_at })
     }
 
-    /// Sends a message and returns the response, both of known types.
+    /// Sends a message and returns the response, both of known types, and the response's reservation.
     pub(super) async fn typed<Q, R>(
         &self,
         path: &'static str,
         message: Q,
         headers: &HeaderMap,
         until: Option<Instant>,
-    ) -> Result<R, RequestFault>
+    ) -> Result<(R, ByteReservation), RequestFault>
     where
         Q: Message + 'static,
         R: Message + Default + 'static,
     {
         let request = request(message, headers, until);
-        let mut client = self.channel.grpc(self.response_bytes);
-        let codec = ProstCodec::<Q, R>::default();
+        let (mut client, codec) = self.channel.grpc(self.response_bytes, ProstCodec::<Q, R>::default());
         let response = client.unary(request, PathAndQuery::from_static(path), codec).await;
         Ok(response.map_err(|status| self.fault(status))?.into_inner())
     }
 
     /// Tells the server's statuses from others.
-    pub(super) fn fault(&self, status: tonic::Status) -> RequestFault {
+    pub(super) fn fault(&self, status: Status) -> RequestFault {
         RequestFault::of(status, self.response_bytes)
     }
+}
+
+/// Returns the part of the time of a stream that is left for making its result.
+fn result_time(time: Duration) -> Duration {
+    (time / 20).min(MAX_RESULT_TIME)
 }
 
 /// Returns a request, whose `grpc-timeout` is the rest of the time.

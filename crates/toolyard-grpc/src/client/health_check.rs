@@ -49,7 +49,7 @@ impl GrpcCheck {
         let request = HealthCheckRequest { service: service.clone() };
         let until = None::<Instant>;
         match self.delivery.typed(CHECK_PATH, request, &headers, until).await {
-            Ok(HealthCheckResponse { status: SERVING }) => Ok(()),
+            Ok((HealthCheckResponse { status: SERVING }, _)) => Ok(()),
             Ok(_) => Err(FailureCause::new(CauseCode::GrpcStatus, "the health service reports NOT_SERVING")),
             // A server without the health service answers at least.
             Err(RequestFault::Refused(status)) if status.code() == Code::Unimplemented => Ok(()),

@@ -1,8 +1,10 @@
 //! A call of a method: arguments become a message, and the messages of the response JSON.
 
+use std::mem;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use tokio::time::{Instant, timeout_at};
 use toolyard_backends::delivery::reserve_copies;
 use toolyard_backends::health::ServiceHealth;
 use toolyard_core::long_work::WorkAborted;
@@ -12,9 +14,9 @@ use toolyard_core::{
 };
 use toolyard_net::budget::ByteBudget;
 
-use super::delivery::GrpcDelivery;
+use super::delivery::{BegunStream, GrpcDelivery};
 use super::status::RequestFault;
-use crate::descriptor::{MethodTool, ServiceTools};
+use crate::descriptor::{JsonText, MAX_JSON_BYTES, MethodTool, ServiceTools};
 
 /// Size from which messages are not converted on the thread of a connection, in bytes.
 const BRIEF_BYTES: usize = 64 * 1024;
@@ -46,9 +48,33 @@ pub(super) struct MethodHandle {
 
 /// The messages of a response as JSON.
 struct CollectedMessages {
-    json: Vec<u8>,
-    /// The bound that the stream exceeds.
-    cut_by: Option<&'static str>,
+    text: JsonText,
+    cut_by: Option<StreamCut>,
+}
+
+/// The reason why the rest of a stream is left out.
+#[derive(Debug, Clone, Copy)]
+enum StreamCut {
+    /// It exceeds the bound of this name.
+    Bound(&'static str),
+    /// It had not ended in time.
+    Deadline,
+}
+
+impl StreamCut {
+    /// Returns the note for the reader of the result.
+    fn note(self) -> String {
+        match self {
+            Self::Bound(name) => {
+                format!(
+                    "The stream has further messages, which are left out: it exceeds `{name}` of the handler."
+                )
+            }
+            Self::Deadline => {
+                "The stream was still open at the deadline: later messages are left out.".to_owned()
+            }
+        }
+    }
 }
 
 impl MethodHandle {
@@ -70,18 +96,14 @@ impl MethodCaller {
         let collected = match method.is_server_streaming() {
             false => {
                 let request = |until| self.delivery.unary(method.path(), message.clone(), &headers, until);
-                let response = self.delivery.run(call.deadline, &self.health, request).await?;
-                let json = self.decoded(call, handle, response).await;
-                let json = json.map_err(|fault| fault.into_error(""))?;
-                CollectedMessages { json: json.into_bytes(), cut_by: None }
+                let response = self.delivery.run(call.time_limit(), &self.health, request).await?;
+                self.converted(call, handle, response).await.map_err(|fault| fault.into_error(""))?
             }
             true => {
-                let request = |until| {
-                    let stream =
-                        self.delivery.server_streaming(method.path(), message.clone(), &headers, until);
-                    async move { self.collect(call, handle, stream.await?).await }
-                };
-                self.delivery.run(call.deadline, &self.health, request).await?
+                let begin =
+                    |until| self.delivery.begin_stream(method.path(), message.clone(), &headers, until);
+                let collect = |stream| self.collect(call, handle, stream);
+                self.delivery.run_then(call.time_limit(), &self.health, begin, collect).await?
             }
         };
         self.output(collected).await
@@ -108,77 +130,107 @@ impl MethodCaller {
         encoded.map_err(|problem| ToolError::new(ErrorCode::InvalidArguments, problem).unsent())
     }
 
-    async fn decoded(
+    /// Converts the only message of a response.
+    async fn converted(
         &self,
         call: &Call,
         handle: &MethodHandle,
         message: Bytes,
-    ) -> Result<String, RequestFault> {
-        let decode = |handle: &MethodHandle, message: Bytes| match handle.get() {
-            Some(method) => method.decode(message).map_err(|error| error.to_string()),
-            None => Err(String::new()),
-        };
-        let decoded = match &self.long_work {
-            Some(long_work) if message.len() > BRIEF_BYTES => {
-                let handle = handle.clone();
-                let aborted = |error: WorkAborted| RequestFault::Undecodable(error.to_string());
-                long_work.run(call, move |_| decode(&handle, message)).await.map_err(aborted)?
-            }
-            _ => decode(handle, message),
-        };
-        decoded.map_err(RequestFault::Undecodable)
+    ) -> Result<CollectedMessages, RequestFault> {
+        let mut text = JsonText::new(MAX_JSON_BYTES, self.budget.clone());
+        self.append(call, handle, message, &mut text).await?;
+        Ok(CollectedMessages { text, cut_by: None })
     }
 
-    /// Collects the messages of a stream up to the bounds, and reports each as progress.
+    /// Appends a message to a text. After an error, the text may end with a part of it, or be empty.
+    async fn append(
+        &self,
+        call: &Call,
+        handle: &MethodHandle,
+        message: Bytes,
+        text: &mut JsonText,
+    ) -> Result<(), RequestFault> {
+        let decode = |handle: &MethodHandle, message: &[u8], text: &mut JsonText| match handle.get() {
+            Some(method) => method.decode_into(message, text).map_err(RequestFault::from),
+            None => Err(RequestFault::Undecodable(String::new())),
+        };
+        match &self.long_work {
+            Some(long_work) if message.len() > BRIEF_BYTES => {
+                let (handle, mut moved) = (handle.clone(), mem::take(text));
+                let work = move |_| {
+                    let decoded = decode(&handle, &message, &mut moved);
+                    (moved, decoded)
+                };
+                let aborted = |error: WorkAborted| RequestFault::Undecodable(error.to_string());
+                let (moved, decoded) = long_work.run(call, work).await.map_err(aborted)?;
+                *text = moved;
+                decoded
+            }
+            _ => decode(handle, &message, text),
+        }
+    }
+
+    /// Collects the messages of a stream up to the bounds and the deadline, and reports each as progress.
     async fn collect(
         &self,
         call: &Call,
         handle: &MethodHandle,
-        mut stream: tonic::Streaming<Bytes>,
+        stream: BegunStream,
     ) -> Result<CollectedMessages, RequestFault> {
-        let mut collected = CollectedMessages { json: br#"{"messages":["#.to_vec(), cut_by: None };
-        let mut count = 0;
-        while let Some(message) = stream.message().await.map_err(|status| self.delivery.fault(status))? {
+        let BegunStream { mut messages, first, cut_at } = stream;
+        let mut text = JsonText::new(self.bounds.bytes, self.budget.clone());
+        text.push(r#"{"messages":["#);
+        let (mut count, mut cut_by, mut next) = (0, None, first);
+        while let Some(message) = next {
             if count >= self.bounds.messages {
-                collected.cut_by = Some("maxMessages");
+                cut_by = Some(StreamCut::Bound("maxMessages"));
                 break;
             }
-            let json = self.decoded(call, handle, message).await?;
-            if collected.json.len() + json.len() > self.bounds.bytes {
-                collected.cut_by = Some("maxBytes");
-                break;
+            let start = text.len();
+            text.push(if count > 0 { "," } else { "" });
+            match self.append(call, handle, message, &mut text).await {
+                Err(RequestFault::TooLarge(_)) => {
+                    text.truncate(start);
+                    cut_by = Some(StreamCut::Bound("maxBytes"));
+                    break;
+                }
+                appended => appended?,
             }
-            if count > 0 {
-                collected.json.push(b',');
-            }
-            collected.json.extend_from_slice(json.as_bytes());
             count += 1;
             report_progress(&*call.client, count);
+            let Some(received) = by(cut_at, messages.next()).await else {
+                cut_by = Some(StreamCut::Deadline);
+                break;
+            };
+            next = received.map_err(|status| self.delivery.fault(status))?;
         }
-        collected.json.extend_from_slice(b"]}");
-        Ok(collected)
+        text.push(if cut_by.is_some() { r#"],"truncated":true}"# } else { "]}" });
+        Ok(CollectedMessages { text, cut_by })
     }
 
     /// Makes a result of the messages: as text and as structured content.
     async fn output(&self, collected: CollectedMessages) -> Result<CallOutput, ToolError> {
-        let exhausted = |error| RequestFault::BudgetExhausted(error).into_error("");
-        let json = self.budget.hold(collected.json.into()).await.map_err(exhausted)?;
         let invalid = |error| {
             let text = "The response cannot be written as JSON";
             ToolError::new(ErrorCode::ExecutionFailed, text).caused_by(error)
         };
-        let json = Json::parse(json).map_err(invalid)?;
+        let json = Json::parse(collected.text.into_bytes()).map_err(invalid)?;
         let mut output = CallOutput::text(json.as_text());
-        if let Some(bound) = collected.cut_by {
-            let note = format!(
-                "The stream has further messages, which are left out: it exceeds `{bound}` of the handler."
-            );
-            let texts = [json.as_text(), &note].map(text_block);
+        if let Some(cut) = collected.cut_by {
+            let texts = [json.as_text(), &cut.note()].map(text_block);
             output.body.set("content", Json::array(&texts));
         }
         output.body.set(STRUCTURED, json);
         reserve_copies(&self.budget, &mut output, &["content"]).await?;
         Ok(output)
+    }
+}
+
+/// Returns the result of a future, or `None` if the time comes first.
+async fn by<F: Future>(time: Option<Instant>, future: F) -> Option<F::Output> {
+    match time {
+        Some(time) => timeout_at(time, future).await.ok(),
+        None => Some(future.await),
     }
 }
 

@@ -2,18 +2,15 @@
 
 use toolyard_core::LeftOutItem;
 
-use crate::descriptor::ServiceTools;
-
-/// Packages of services by which a server describes itself to clients.
-const REFLECTION: &[&str] = &["grpc.reflection.v1.", "grpc.reflection.v1alpha."];
+use crate::descriptor::{REFLECTION, ServiceTools};
 
 /// Packages of services for the infrastructure around a server. They become tools only if the manifest selects them.
 const INFRASTRUCTURE: &[&str] = &["grpc.health.v1.", "grpc.channelz.v1.", "grpc.lb.v1.", "envoy.service."];
 
 /// True for a service whose methods become tools. `is_selected`: the manifest selects services.
 pub(super) fn is_for_tools(service: &str, is_selected: bool) -> bool {
-    let is_in = |packages: &[&str]| packages.iter().any(|package| service.starts_with(package));
-    !is_in(REFLECTION) && (is_selected || !is_in(INFRASTRUCTURE))
+    let is_infrastructure = || INFRASTRUCTURE.iter().any(|package| service.starts_with(package));
+    !service.starts_with(REFLECTION) && (is_selected || !is_infrastructure())
 }
 
 /// Returns the methods that are no tools, with the reasons.

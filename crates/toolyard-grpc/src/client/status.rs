@@ -10,12 +10,16 @@ use toolyard_net::client::RequestError;
 use toolyard_net::failure::connection_cause;
 
 use super::details::{StatusDetails, shortened};
+use crate::descriptor::{DecodeError, TextLimit};
 
 /// Maximum length of the server's message, in characters.
 const MAX_MESSAGE_CHARS: usize = 512;
 
 /// The beginning of tonic's message about a message that is too large. It has no other mark.
 const TOO_LARGE: &str = "Error, decoded message length too large";
+
+/// The beginning of the message about a response that is not one of gRPC.
+const FOREIGN: &str = "no gRPC, but HTTP status ";
 
 /// A failed request.
 #[derive(Debug)]
@@ -49,6 +53,10 @@ impl RequestFault {
         if let Some(error @ RequestError::Connect(_)) = cause::<RequestError>(source) {
             let cause = toolyard_backends::health::unreachable(error);
             return Self::Unreachable(status, cause);
+        }
+        if cause::<h2::Error>(source).is_some_and(|error| error.is_reset() && error.is_remote()) {
+            // tonic has mapped the code of the reset.
+            return Self::Refused(Status::new(status.code(), "the server reset the stream"));
         }
         let (code, reason) =
             connection_cause(source).unwrap_or((CauseCode::ConnectionBroken, "connection broken"));
@@ -88,6 +96,9 @@ impl RequestFault {
         let failed = |code, message: String| Some(RequestEnd::Failed(FailureCause::new(code, message)));
         match self {
             Self::Refused(status) => {
+                if let Some(http) = foreign_http_status(status) {
+                    return failed(CauseCode::of_status(http), status.message().to_owned());
+                }
                 let text = || format!("gRPC status {}", code_name(status.code()));
                 match status.code() {
                     Code::Unauthenticated => failed(CauseCode::Unauthorized, text()),
@@ -153,6 +164,26 @@ impl RequestFault {
             }
         }
     }
+}
+
+impl From<DecodeError> for RequestFault {
+    fn from(error: DecodeError) -> Self {
+        match error.limit() {
+            Some(TextLimit::Size(bytes)) => Self::TooLarge(bytes),
+            Some(TextLimit::Budget(exhausted)) => Self::BudgetExhausted(exhausted),
+            None => Self::Undecodable(error.to_string()),
+        }
+    }
+}
+
+/// Returns the message of the status of a response that is not one of gRPC.
+pub(super) fn foreign_message(http: u16) -> String {
+    format!("{FOREIGN}{http}")
+}
+
+/// Returns the status of HTTP of a response that is not one of gRPC. tonic keeps only the message of such a status.
+pub(super) fn foreign_http_status(status: &Status) -> Option<u16> {
+    status.message().strip_prefix(FOREIGN)?.parse().ok().filter(|http| (100..=999).contains(http))
 }
 
 /// Returns the part of a cause that callers may know: the reason after the colon.

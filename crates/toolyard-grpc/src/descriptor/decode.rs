@@ -9,7 +9,9 @@ mod well_known;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use self::text::JsonText;
+use toolyard_net::budget::ByteBudget;
+
+pub(crate) use self::text::{JsonText, TextLimit};
 use super::types::{Cardinality, FieldKind, MessageField, MessageType, TypePool};
 use super::wire::{WireError, WireReader, WireValue, unzigzag};
 
@@ -17,7 +19,7 @@ use super::wire::{WireError, WireReader, WireValue, unzigzag};
 const MAX_NESTING: usize = 100;
 
 /// Maximum size of a result, in bytes. A byte of a message can become a long name.
-const MAX_JSON_BYTES: usize = 64 * 1024 * 1024;
+pub(crate) const MAX_JSON_BYTES: usize = 64 * 1024 * 1024;
 
 /// A fault of a message with its location.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,11 +27,25 @@ pub struct DecodeError {
     /// JSON pointer to the value.
     path: String,
     problem: Cow<'static, str>,
+    limit: Option<TextLimit>,
 }
 
 impl DecodeError {
     const fn new(problem: &'static str) -> Self {
-        Self { path: String::new(), problem: Cow::Borrowed(problem) }
+        Self { path: String::new(), problem: Cow::Borrowed(problem), limit: None }
+    }
+
+    fn beyond(limit: TextLimit) -> Self {
+        let problem = match limit {
+            TextLimit::Size(_) => "the JSON is too large".into(),
+            TextLimit::Budget(error) => error.to_string().into(),
+        };
+        Self { path: String::new(), problem, limit: Some(limit) }
+    }
+
+    /// Returns the limit that the JSON exceeds; `None` if the message itself is at fault.
+    pub(crate) const fn limit(&self) -> Option<TextLimit> {
+        self.limit
     }
 
     fn at(mut self, step: impl std::fmt::Display) -> Self {
@@ -51,7 +67,7 @@ impl std::error::Error for DecodeError {}
 
 impl From<WireError> for DecodeError {
     fn from(error: WireError) -> Self {
-        Self { path: String::new(), problem: error.to_string().into() }
+        Self { path: String::new(), problem: error.to_string().into(), limit: None }
     }
 }
 
@@ -59,19 +75,15 @@ type Decoded<T> = Result<T, DecodeError>;
 
 /// Decodes a message as JSON.
 pub(super) fn decode(pool: &TypePool, message: u32, bytes: &[u8]) -> Decoded<String> {
-    decode_within(pool, message, bytes, MAX_JSON_BYTES)
+    let mut out = JsonText::new(MAX_JSON_BYTES, ByteBudget::default());
+    decode_into(pool, message, bytes, &mut out)?;
+    Ok(out.into_text())
 }
 
-/// Decodes a message as JSON of a limited size.
-pub(super) fn decode_within(
-    pool: &TypePool,
-    message: u32,
-    bytes: &[u8],
-    max_bytes: usize,
-) -> Decoded<String> {
-    let mut out = JsonText::with_limit(2 * bytes.len() + 2, max_bytes);
-    Decoder { pool }.message(bytes, message, 0, &mut out)?;
-    Ok(out.into_text())
+/// Decodes a message as JSON, which is appended to a text.
+pub(super) fn decode_into(pool: &TypePool, message: u32, bytes: &[u8], out: &mut JsonText) -> Decoded<()> {
+    out.allocate(2 * bytes.len() + 2);
+    Decoder { pool }.message(bytes, message, 0, out)
 }
 
 struct Decoder<'p> {

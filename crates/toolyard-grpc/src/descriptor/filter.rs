@@ -12,14 +12,19 @@ pub struct MethodFilter {
 }
 
 impl MethodFilter {
+    /// Returns true if it selects everything.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.services.is_empty() && self.methods.is_empty()
+    }
+
     /// Returns true if methods of a service may be selected.
-    pub(super) fn allows_service(&self, full_name: &str) -> bool {
+    pub(crate) fn allows_service(&self, full_name: &str) -> bool {
         let short = full_name.rsplit_once('.').map_or(full_name, |(_, short)| short);
         is_matched(&self.services, &[full_name, short])
     }
 
     /// Returns true if a method of a selected service is selected.
-    pub(super) fn allows_method(&self, service: &str, method: &str, tool: &str) -> bool {
+    pub(crate) fn allows_method(&self, service: &str, method: &str, tool: &str) -> bool {
         self.methods.is_empty() || is_matched(&self.methods, &[method, &format!("{service}/{method}"), tool])
     }
 }

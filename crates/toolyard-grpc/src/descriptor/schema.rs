@@ -20,6 +20,9 @@ pub(super) const MAX_INPUT_BYTES: usize = 64_000;
 /// Maximum size of a result schema, in bytes. It is only informative, and costs models as much as the other.
 pub(super) const MAX_OUTPUT_BYTES: usize = 8_000;
 
+/// Schema of the member that says whether a stream was cut.
+const TRUNCATED: &str = r#"{"type":"boolean","description":"True if further messages are left out"}"#;
+
 /// The purpose of a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Direction {
@@ -101,7 +104,7 @@ impl<'p> SchemaWriter<'p> {
             }
         };
         let mut text = format!(
-            r#"{{"type":"object","properties":{{"messages":{{"type":"array","items":{items}}}}},"required":["messages"]"#
+            r#"{{"type":"object","properties":{{"messages":{{"type":"array","items":{items}}},"truncated":{TRUNCATED}}},"required":["messages"]"#
         );
         if !definitions.is_empty() {
             let _ = write!(text, r#","$defs":{{{definitions}}}"#);

@@ -26,8 +26,8 @@ const MAX_DEFINITION_BYTES: usize = 128 * 1024 * 1024;
 /// Maximum length of a tool description, in characters.
 const MAX_TOOL_CHARS: usize = 1024;
 
-/// Services that describe others.
-const REFLECTION: &str = "grpc.reflection.";
+/// Beginning of the names of services that describe others.
+pub(crate) const REFLECTION: &str = "grpc.reflection.";
 
 /// The schema that every object matches: arguments are checked when they are encoded.
 const ANY_OBJECT: &str = r#"{"type":"object"}"#;

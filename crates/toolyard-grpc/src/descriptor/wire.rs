@@ -8,7 +8,7 @@ const MAX_FIELD: u64 = (1 << 29) - 1;
 
 /// A value of a field as it is on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum WireValue<'a> {
+pub(crate) enum WireValue<'a> {
     Varint(u64),
     Fixed64(u64),
     Fixed32(u32),
@@ -31,18 +31,18 @@ pub(super) enum WireType {
 /// The reason why bytes are not a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("invalid protobuf message: {0}")]
-pub(super) struct WireError(pub(super) &'static str);
+pub(crate) struct WireError(pub(super) &'static str);
 
 const TRUNCATED: WireError = WireError("it ends within a field");
 
 /// The fields of a message, one after the other.
 #[derive(Debug, Clone)]
-pub(super) struct WireReader<'a> {
+pub(crate) struct WireReader<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> WireReader<'a> {
-    pub(super) const fn new(message: &'a [u8]) -> Self {
+    pub(crate) const fn new(message: &'a [u8]) -> Self {
         Self { rest: message }
     }
 
@@ -57,7 +57,7 @@ impl<'a> WireReader<'a> {
     }
 
     /// Reads the next field; `None` at the end.
-    pub(super) fn field(&mut self) -> Result<Option<(u32, WireValue<'a>)>, WireError> {
+    pub(crate) fn field(&mut self) -> Result<Option<(u32, WireValue<'a>)>, WireError> {
         if self.rest.is_empty() {
             return Ok(None);
         }

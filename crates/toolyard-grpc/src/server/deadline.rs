@@ -10,7 +10,7 @@ use tonic::Status;
 const MAX_DIGITS: usize = 8;
 
 /// Returns the time at which the caller stops waiting; `None` if it waits for ever.
-pub(super) fn of(headers: &HeaderMap, now: Instant) -> Result<Option<Instant>, Status> {
+pub(super) fn parse_grpc_timeout(headers: &HeaderMap, now: Instant) -> Result<Option<Instant>, Status> {
     let Some(header) = headers.get("grpc-timeout") else { return Ok(None) };
     let time = header.to_str().ok().and_then(parse);
     let time = time.ok_or_else(|| {

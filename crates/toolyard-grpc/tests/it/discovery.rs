@@ -9,11 +9,13 @@ use prost_types::FileDescriptorSet;
 use tempfile::TempDir;
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
-use toolyard_grpc::client::{GrpcBackend, GrpcTools, ToolSource};
+use toolyard_grpc::client::{DiscoveryOptions, GrpcBackend, GrpcTools, ToolSource};
+use toolyard_grpc::descriptor::MethodFilter;
+use toolyard_testing::corpora::corpus;
 use toolyard_testing::peers::{command, peer};
 use toolyard_testing::process::RunningProgram;
 
-use crate::support::{ShopServer, call, discovery, names, options, ready, unavailable};
+use crate::support::{ShopServer, call, discovery, names, omnia_option, options, ready, unavailable};
 
 #[tokio::test]
 async fn methods_are_tools_by_reflection() {
@@ -39,6 +41,37 @@ async fn infrastructure_is_selected_by_name() {
     let tools = names(&catalog);
     assert!(tools.iter().any(|name| name.contains("Check")), "{tools:?}");
     assert!(!tools.iter().any(|name| name.contains("ServerReflectionInfo")), "{tools:?}");
+}
+
+/// Returns the reasons why a handler has no tools.
+async fn no_tools(address: &str, discovery: DiscoveryOptions) -> Vec<String> {
+    let mut options = options(address, None);
+    options.tools = GrpcTools::Discovered(discovery);
+    let backend = GrpcBackend::start(options);
+    let catalog = ready(&backend).await;
+    assert_eq!(names(&catalog), [""; 0]);
+    catalog.left_out[0].iter().map(|item| format!("{}: {}", item.name, item.reason)).collect()
+}
+
+#[tokio::test]
+async fn handler_without_tools_names_the_reason() {
+    let server = ShopServer::start(&[&omnia_option()]);
+    let selected = |services: &[&str], methods: &[&str]| {
+        let all = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let filter = MethodFilter { services: all(services), methods: all(methods) };
+        DiscoveryOptions { selects_services: !services.is_empty(), filter, ..discovery(ToolSource::Server) }
+    };
+    let none = "*: no method matches `grpcConfig.filter`";
+    assert_eq!(no_tools(&server.address, selected(&["shop.v2.*"], &[])).await, [none]);
+    assert_eq!(no_tools(&server.address, selected(&[], &["Get_Order", "add"])).await, [none]);
+    let server = ShopServer::start(&["without=orders"]);
+    let infrastructure = "*: the server has no services but those of the infrastructure";
+    assert_eq!(no_tools(&server.address, selected(&[], &[])).await, [infrastructure]);
+    let folder = TempDir::new().unwrap();
+    let empty = folder.path().join("empty.binpb");
+    fs::write(&empty, []).unwrap();
+    let set = discovery(ToolSource::DescriptorSet(empty));
+    assert_eq!(no_tools(&server.address, set).await, ["*: `grpcConfig.descriptorSet` has no methods"]);
 }
 
 /// Returns a `FileDescriptorSet` of `shop.proto`.
@@ -104,8 +137,7 @@ async fn missing_and_malformed_descriptor_sets_are_reported() {
 /// The services of `googleapis-sample.fds`, health checks and channelz, served by `grpcio`.
 #[tokio::test]
 async fn services_of_a_large_server_are_read() {
-    let corpora = std::env::var_os("TOOLYARD_CORPORA").expect("TOOLYARD_CORPORA is set");
-    let folder = Path::new(&corpora).join("grpc");
+    let Some(folder) = corpus("grpc", "the services of a large server") else { return };
     let home = TempDir::new().unwrap();
     let port = toolyard_testing::peers::free_port().to_string();
     let mut program: Command = command(peer("grpc/bin/python"), home.path());

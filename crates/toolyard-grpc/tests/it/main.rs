@@ -5,6 +5,10 @@
 mod discovery;
 mod etcd;
 mod faulty_servers;
+mod foreign_responses;
+mod hostile_reflection;
+mod json_mapping;
+mod keep_alive;
 mod methods;
 mod omnia;
 mod support;

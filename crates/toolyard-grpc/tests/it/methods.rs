@@ -7,7 +7,7 @@ use prost::Message;
 use prost_types::Any;
 use tokio::time::Instant;
 use toolyard_core::{Backend, Call, Client, ClientNotification, Json};
-use toolyard_grpc::client::GrpcBackend;
+use toolyard_grpc::client::{GrpcBackend, parse_code};
 use toolyard_testing::wait::until_async;
 
 use crate::support::{ShopServer, call, described, names, options, ready, run};
@@ -143,6 +143,19 @@ async fn late_response_is_a_timeout_and_the_server_is_told() {
     until_written(&shop.server, "cancelled").await;
 }
 
+#[tokio::test]
+async fn deadline_of_a_caller_does_not_count_as_a_failure() {
+    let shop = Shop::start(|_| {}).await;
+    for _ in 0..6 {
+        let mut call = Call::tool(shop.tool("GetOrder"), Json::parse(r#"{"delay":"60s"}"#).unwrap());
+        call.deadline = Some(Instant::now() + Duration::from_millis(20));
+        let late = run(&shop.backend, call).await.map_err(described).unwrap_err();
+        assert!(late.starts_with("timeout: "), "{late}");
+    }
+    assert!(shop.call("GetOrder", r#"{"id":1}"#).await.is_ok());
+    assert_eq!(shop.backend.last_failure(), None);
+}
+
 /// Waits until the server has written a word.
 async fn until_written(server: &ShopServer, word: &str) {
     until_async(word, || server.process.stderr.text().contains(word)).await;
@@ -226,7 +239,9 @@ async fn stream_beyond_a_bound_is_cut() {
         let cut = shop.call("WatchOrder", arguments).await.unwrap();
         let note = format!("further messages, which are left out: it exceeds `{bound}`");
         assert!(cut.contains(&note), "{bound}");
-        let messages = structured(&cut)["messages"].as_array().unwrap().len();
+        let structured = structured(&cut);
+        assert_eq!(structured["truncated"], true, "{bound}");
+        let messages = structured["messages"].as_array().unwrap().len();
         assert_eq!(messages, if bound == "maxMessages" { 10 } else { 3 });
     }
 }
@@ -236,6 +251,64 @@ async fn stream_that_fails_is_an_error() {
     let shop = Shop::start(|_| {}).await;
     let failed = shop.call("WatchOrder", r#"{"id":-1,"states":2}"#).await.unwrap_err();
     assert!(failed.starts_with("execution_failed: gRPC status DATA_LOSS: the stream broke"), "{failed}");
+}
+
+/// A call is committed once the caller has seen something of its response (A6 of gRPC, "When retries are valid").
+#[tokio::test]
+async fn stream_is_repeated_before_its_first_message_only() {
+    let shop = Shop::start(|options| {
+        options.delivery.retry.attempts = 3;
+        options.delivery.retryable = vec![parse_code("DATA_LOSS").unwrap()];
+    })
+    .await;
+    let check = async |states: usize, expected: &str| {
+        let client = Arc::new(Progress::default());
+        let arguments = format!(r#"{{"id":-1,"states":{states}}}"#);
+        let mut call = Call::tool(shop.tool("WatchOrder"), Json::parse(arguments).unwrap());
+        call.client = client.clone();
+        let failed = run(&shop.backend, call).await.map_err(described).unwrap_err();
+        assert!(failed.starts_with(&format!("execution_failed: {expected}")), "{failed}");
+        assert_eq!(client.0.lock().unwrap().len(), states);
+    };
+    check(0, "3 attempts exhausted: gRPC status DATA_LOSS").await;
+    check(2, "gRPC status DATA_LOSS").await;
+}
+
+#[tokio::test]
+async fn stream_that_is_open_at_the_deadline_is_cut() {
+    let shop = Shop::start(|options| options.delivery.attempt_time = Duration::from_secs(3)).await;
+    let cut = shop.call("WatchOrder", r#"{"states":2,"delay":"60s"}"#).await.unwrap();
+    assert_eq!(structured(&cut)["messages"].as_array().unwrap().len(), 2);
+    assert!(cut.contains("The stream was still open at the deadline: later messages are left out."), "{cut}");
+    until_written(&shop.server, "cancelled").await;
+    let late = shop.call("WatchOrder", r#"{"delay":"60s"}"#).await.unwrap_err();
+    assert!(late.starts_with("timeout: "), "{late}");
+}
+
+/// The names of 5.5 million values of an enum, which have 5.5 MB in a message, have more than 64 MiB in JSON.
+const LONG_AS_JSON: &str = r#"{"states":1,"formerStates":5500000}"#;
+
+#[tokio::test]
+async fn long_json_of_a_short_message_is_bounded() {
+    let shop = Shop::start(|options| options.delivery.response_bytes = 8 << 20).await;
+    assert_eq!(
+        shop.call("GetOrder", LONG_AS_JSON).await.unwrap_err(),
+        "execution_failed: The response is larger than 67108864 bytes [response larger than 67108864 bytes]"
+    );
+    let cut = shop.call("WatchOrder", LONG_AS_JSON).await.unwrap();
+    assert_eq!(structured(&cut), serde_json::json!({"messages": [], "truncated": true}));
+    assert!(cut.contains("it exceeds `maxBytes`"), "{cut}");
+}
+
+#[tokio::test]
+async fn json_is_part_of_the_budget_while_it_grows() {
+    let shop = Shop::start(|options| {
+        options.delivery.response_bytes = 8 << 20;
+        options.budget = toolyard_net::budget::ByteBudget::new(32 << 20);
+    })
+    .await;
+    let refused = shop.call("GetOrder", LONG_AS_JSON).await.unwrap_err();
+    assert!(refused.starts_with("unavailable: There is no memory left for the response"), "{refused}");
 }
 
 #[tokio::test]

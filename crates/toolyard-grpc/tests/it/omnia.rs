@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use toolyard_backends::health::CheckTimes;
 use toolyard_core::{BackendPhase, Call, Json};
-use toolyard_grpc::client::{GrpcBackend, GrpcProbe};
+use toolyard_grpc::client::{DiscoveryOptions, GrpcBackend, GrpcProbe, GrpcTools, ToolSource};
+use toolyard_grpc::descriptor::MethodFilter;
 use toolyard_testing::wait::until_async;
 
 use crate::support::{
-    ShopServer, call, catalog, defined_tool, described, names, omnia_option, options, ready, run, unavailable,
+    ShopServer, call, catalog, defined_tool, described, discovery, names, omnia_option, options, ready, run,
+    unavailable,
 };
 
 const GET_USER: &str = r#"{"name":"get_user","description":"Gets","inputSchema":{"type":"object"}}"#;
@@ -31,6 +33,27 @@ async fn tools_are_listed_with_and_without_reflection() {
             "{user}"
         );
     }
+}
+
+#[tokio::test]
+async fn filter_applies_to_listed_tools() {
+    let server = ShopServer::start(&[&omnia_option()]);
+    let check = async |services: &[&str], methods: &[&str], expected: &[&str]| {
+        let all = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let filter = MethodFilter { services: all(services), methods: all(methods) };
+        let mut options = options(&server.address, None);
+        options.tools = GrpcTools::Discovered(DiscoveryOptions {
+            selects_services: !services.is_empty(),
+            filter,
+            ..discovery(ToolSource::Server)
+        });
+        let catalog = ready(&GrpcBackend::start(options)).await;
+        assert_eq!(names(&catalog), expected, "{services:?} {methods:?}");
+    };
+    check(&["ToolService"], &[], &["get_user", "nothing"]).await;
+    check(&["omnia.tools.v1.ToolService"], &["get_*"], &["get_user"]).await;
+    check(&[], &["omnia.tools.v1.ToolService/nothing"], &["nothing"]).await;
+    check(&["shop.**"], &["GetOrder"], &["shop_v1_Orders_GetOrder"]).await;
 }
 
 #[tokio::test]
@@ -79,7 +102,7 @@ async fn killed_server_is_unavailable_until_it_is_back() {
     let reason = unavailable(&backend).await;
     assert!(reason.starts_with("connection_refused: "), "{reason}");
     let tools = catalog(&backend, |_| true).await;
-    assert_eq!(names(&tools), ["get_user", "nothing"], "the tools stay listed");
+    assert_eq!(names(&tools), ["get_user", "nothing"], "the tools stay known");
     let refused = call(&backend, "nothing", "{}").await.unwrap_err();
     assert_eq!(refused, "unavailable: The tool's server cannot be reached [connection refused]");
     let _server = ShopServer::start(&[&omnia_option(), "without=orders", &port]);

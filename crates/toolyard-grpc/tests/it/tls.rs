@@ -2,11 +2,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use tempfile::TempDir;
 use toolyard_grpc::client::GrpcBackend;
 use toolyard_net::http2::{ClientTls, ServerTrust};
+use toolyard_testing::wait::LIMIT;
 
 use crate::support::{ShopServer, call, defined_tool, omnia_option, options};
 
@@ -91,6 +93,43 @@ async fn server_may_want_the_certificate_of_the_gateway() {
     options.tools = defined_tool(r#"{"name":"nothing","inputSchema":{"type":"object"}}"#);
     let error = call(&GrpcBackend::start(options), "nothing", "{}").await.unwrap_err();
     assert!(error.starts_with("unavailable: The connection to the tool's server broke ["), "{error}");
+}
+
+/// Certificates in a cluster live for some hours, and their files change before they expire.
+#[tokio::test]
+async fn files_that_have_changed_are_used_by_new_connections() {
+    let (authority, other) = (TestAuthority::new(), TestAuthority::new());
+    let omnia = omnia_option();
+    let folder = format!("tls={}", authority.folder.path().display());
+    let server = ShopServer::start(&[&omnia, &folder, "mutual"]);
+    let [ca, chain, key] = ["ca.pem", "client.pem", "client-key.pem"].map(|name| other.path(name));
+    let renew = |names: &[&str]| {
+        for name in names {
+            fs::copy(authority.path(name), other.path(name)).unwrap();
+        }
+    };
+    let tls = ClientTls { trust: ServerTrust::Authorities(&ca), identity: Some((&chain, &key)) };
+    let mut options = options(&server.address, Some(tls));
+    options.tools = defined_tool(r#"{"name":"nothing","inputSchema":{"type":"object"}}"#);
+    let backend = GrpcBackend::start(options);
+    let call = async || call(&backend, "nothing", "{}").await.map(drop);
+    let untrusted = call().await.unwrap_err();
+    assert!(untrusted.starts_with(&format!("unavailable: {UNREACHABLE} [TLS: ")), "{untrusted}");
+    renew(&["ca.pem"]);
+    let refused = call().await.unwrap_err();
+    assert!(refused.starts_with("unavailable: The connection to the tool's server broke ["), "{refused}");
+    renew(&["client.pem", "client-key.pem"]);
+    assert_eq!(call().await, Ok(()));
+    // A file that is being written is no reason to lose the certificate.
+    fs::write(&chain, "").unwrap();
+    let port = format!("port={}", server.port());
+    drop(server);
+    let _server = ShopServer::start(&[&omnia, &folder, "mutual", &port]);
+    // The end of the old connection may be noticed by a call.
+    let start = Instant::now();
+    while let Err(error) = call().await {
+        assert!(start.elapsed() < LIMIT, "{error}");
+    }
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! Formats in the settings of the built-in tools.
 
+use jiff::tz::TimeZone;
 use toolyard_core::access::ScopePattern;
 
 use super::{FormatError, non_empty};
+use crate::handler::SecretString;
 
 /// A pattern of tool names.
 pub(crate) fn pattern(text: &str) -> Result<ScopePattern, FormatError> {
@@ -44,6 +46,23 @@ pub(crate) fn summary(text: &str) -> Result<String, FormatError> {
     if is_valid { Ok(text.to_owned()) } else { Err(invalid) }
 }
 
+/// The name of a time zone.
+pub(crate) fn time_zone(text: &str) -> Result<String, FormatError> {
+    let invalid =
+        FormatError::new("a time zone", "a name of the IANA database, such as Europe/Berlin or UTC");
+    TimeZone::get(text).map(|_| text.to_owned()).map_err(|_| invalid)
+}
+
+/// The secret of a webhook.
+pub(crate) fn webhook_secret(text: &str) -> Result<SecretString, FormatError> {
+    const LEAST: usize = 24;
+    const INVALID: FormatError = FormatError::new(
+        "a secret that cannot be guessed",
+        "at least 24 characters, such as `openssl rand -hex 32` prints",
+    );
+    if text.len() >= LEAST { Ok(SecretString::new(text)) } else { Err(INVALID) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::check;
@@ -56,5 +75,6 @@ mod tests {
         let long = "ü".repeat(301);
         check(summary, &["Find invoices.", &long[2..]], &["", " ", "a\nb", "a\tb", &long]);
         check(pattern, &["search_*", "github/create_*"], &["", "a b", "github/"]);
+        check(time_zone, &["Europe/Berlin", "UTC"], &["", "CET+1", "Berlin", "../etc/passwd", "+01:00"]);
     }
 }

@@ -1,6 +1,17 @@
 //! Formats of handlers of the type `grpc`.
 
+use base64::{
+    Engine, alphabet,
+    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
+};
+
 use super::{FormatError, header::header_name};
+use crate::handler::SecretString;
+
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
 
 /// Metadata that gRPC defines, in addition to that which starts with `grpc-`.
 const GRPC_METADATA: &[&str] = &["content-type", "user-agent"];
@@ -12,6 +23,17 @@ pub(crate) fn is_metadata_name(text: &str) -> Result<(), FormatError> {
     let name = header_name(text)?;
     let of_grpc = GRPC_METADATA.contains(&name.as_str()) || name.as_str().starts_with("grpc-");
     if of_grpc { Err(INVALID) } else { Ok(()) }
+}
+
+/// True for metadata whose value is base64 (gRPC over HTTP/2, "Requests").
+pub(crate) fn is_binary_metadata(name: &str) -> bool {
+    name.len() >= 4 && name.as_bytes()[name.len() - 4..].eq_ignore_ascii_case(b"-bin")
+}
+
+/// The value of metadata of bytes. Padding is optional.
+pub(crate) fn binary_metadata(text: &str) -> Result<SecretString, FormatError> {
+    const INVALID: FormatError = FormatError::new("binary metadata", "base64, as the name ends with `-bin`");
+    BASE64.decode(text).map(|_| SecretString::new(text)).map_err(|_| INVALID)
 }
 
 /// A pattern for names of services or methods. `*` stands for anything but a dot or a slash, `**` for anything.

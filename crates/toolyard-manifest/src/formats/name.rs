@@ -49,6 +49,34 @@ pub(crate) fn port_name(text: &str) -> Result<String, FormatError> {
     if text.len() <= 15 && is_label(text) { Ok(text.to_owned()) } else { Err(invalid) }
 }
 
+/// The key of a label: a name, with the domain of its author before a `/` if it has one.
+pub(crate) fn label_key(text: &str) -> Result<(), FormatError> {
+    let invalid = FormatError::new(
+        "the key of a label",
+        "at most 63 letters, digits, `-`, `_` and `.`, such as app or example.com/team",
+    );
+    let (domain, name) = text.split_once('/').map_or((None, text), |(domain, name)| (Some(domain), name));
+    let is_domain = |domain: &str| domain.len() <= 253 && domain.split('.').all(is_label);
+    let is_valid = !name.is_empty() && is_label_text(name) && domain.is_none_or(is_domain);
+    if is_valid { Ok(()) } else { Err(invalid) }
+}
+
+/// The value of a label, which may be empty.
+pub(crate) fn label_value(text: &str) -> Result<String, FormatError> {
+    let invalid = FormatError::new(
+        "the value of a label",
+        "at most 63 letters, digits, `-`, `_` and `.`, with a letter or digit at either end",
+    );
+    if is_label_text(text) { Ok(text.to_owned()) } else { Err(invalid) }
+}
+
+fn is_label_text(text: &str) -> bool {
+    let is_inner = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
+    let is_end = |byte: Option<&u8>| byte.is_none_or(u8::is_ascii_alphanumeric);
+    let bytes = text.as_bytes();
+    bytes.len() <= 63 && bytes.iter().all(is_inner) && is_end(bytes.first()) && is_end(bytes.last())
+}
+
 /// The name of a tool, by the rule of the contract.
 pub(crate) fn tool_name(text: &str) -> Result<String, FormatError> {
     let invalid = FormatError::new(

@@ -35,6 +35,11 @@ impl EndpointUrl {
         if is_host_and_port(authority) { Ok(Self(uri)) } else { Err(INVALID) }
     }
 
+    /// A URL of this crate itself, which is valid.
+    pub(crate) fn of_literal(url: &'static str) -> Self {
+        Self(Uri::from_static(url))
+    }
+
     /// The URL.
     pub fn uri(&self) -> &Uri {
         &self.0
@@ -60,6 +65,17 @@ impl fmt::Debug for EndpointUrl {
         let authority = self.0.authority().map_or("", Authority::as_str);
         write!(f, "EndpointUrl({scheme}://{authority}/…)")
     }
+}
+
+/// The base URL of an API, to which paths are appended.
+pub(crate) fn api_base_url(text: &str) -> Result<EndpointUrl, FormatError> {
+    const INVALID: FormatError = FormatError::new(
+        "the base URL of an API",
+        "a URL without a query, such as https://openrouter.ai/api/v1",
+    );
+    let base = EndpointUrl::parse(text).map_err(|invalid| FormatError { hint: invalid.hint, ..INVALID })?;
+    let has_query = base.uri().query().is_some();
+    if has_query { Err(INVALID.hint("remove the query")) } else { Ok(base) }
 }
 
 /// A host as in a `Host` header, with or without a port.
@@ -90,7 +106,7 @@ pub(crate) fn host_and_port(text: &str) -> Result<Authority, FormatError> {
         return Err(INVALID.hint("remove the scheme; `tls` enables encryption"));
     }
     let authority: Authority = host(text).map_err(|_| INVALID)?.parse().map_err(|_| INVALID)?;
-    if authority.port_u16().is_some() { Ok(authority) } else { Err(INVALID) }
+    if authority.port_u16().is_some_and(|port| port > 0) { Ok(authority) } else { Err(INVALID) }
 }
 
 /// An origin as in an `Origin` header: a scheme and a host, without a path. Other schemes than those of HTTP are valid:
@@ -113,6 +129,16 @@ pub(crate) fn http_origin(text: &str) -> Result<String, FormatError> {
         true => origin(text).map_err(|_| INVALID),
         false => Err(INVALID),
     }
+}
+
+/// The URL of a trace, with a place for its id.
+pub(crate) fn trace_url(text: &str) -> Result<String, FormatError> {
+    const INVALID: FormatError = FormatError::new(
+        "the URL of a trace",
+        "an HTTP URL with `{traceId}`, such as https://jaeger.example.com/trace/{traceId}",
+    );
+    let is_url = EndpointUrl::parse(&text.replace("{traceId}", "0")).is_ok();
+    if is_url && text.contains("{traceId}") { Ok(text.to_owned()) } else { Err(INVALID) }
 }
 
 /// A key that several gateways share. It must be hard to guess; only its length can be checked.

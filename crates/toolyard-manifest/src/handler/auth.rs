@@ -9,6 +9,7 @@ use std::{
 
 use crate::{
     cursor::{KeywordChoice, ValueCursor},
+    expand::NO_FILES,
     fields::ObjectFields,
     formats::{self, FormatError},
 };
@@ -150,7 +151,7 @@ fn credentials(
 
 /// Reads a secret from one of two fields: `value_field` contains it in a format or as `file:PATH`, and
 /// `reference_field` refers to a mounted secret.
-pub(super) fn secret(
+pub(crate) fn secret(
     fields: &mut ObjectFields<'_>,
     value_field: &'static str,
     reference_field: &'static str,
@@ -180,6 +181,11 @@ fn credential(
 
 /// Resolves a file that is read when it is needed. It must exist already.
 pub(super) fn existing_file(cursor: &ValueCursor<'_>, path: &str) -> Option<PathBuf> {
+    if !cursor.has_files() {
+        let problem = cursor.problem("this file does not exist where the gateway runs");
+        cursor.report(problem.hint(NO_FILES));
+        return None;
+    }
     let path = cursor.resolve_path(path);
     if let Err(error) = File::open(&path).and_then(|file| file.metadata()).and_then(is_file) {
         let problem = cursor.problem(format!("this file cannot be read: {error}"));

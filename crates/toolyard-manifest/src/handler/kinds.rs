@@ -4,6 +4,7 @@
 //! backends; a question that every kind answers by itself is a method of the trait.
 
 mod builtins;
+mod bus;
 mod cortexone;
 mod function;
 mod grpc;
@@ -14,7 +15,7 @@ mod selector;
 
 use std::collections::BTreeSet;
 
-pub use self::{cortexone::*, function::*, grpc::*, http::*, mcp::*, openapi::*, selector::*};
+pub use self::{bus::*, cortexone::*, function::*, grpc::*, http::*, mcp::*, openapi::*, selector::*};
 use super::{HandlerConfig, RetryPolicy, secrets::SecretCollector};
 use crate::{
     cursor::{KeywordChoice, ValueCursor},
@@ -37,6 +38,12 @@ trait HandlerSettings {
 
     /// True if any of its requests may need the system's root certificates.
     fn uses_tls(&self) -> bool;
+
+    /// Texts that tell its server from others, in addition to the endpoint and the secrets. They are stored as a digest, so
+    /// that their form must not change with names in the code.
+    fn identity(&self) -> Vec<String> {
+        Vec::new()
+    }
 
     /// True if its server defines its tools. Other tools are defined by the manifest or by the gateway.
     fn has_server_definitions(&self) -> bool;
@@ -128,6 +135,8 @@ handler_kinds! {
     "function" => Function(FunctionHandler),
     /// A function on the `CortexOne` platform: an MCP server or one tool.
     "cortexone" => CortexOne(CortexOneHandler),
+    /// The tools that workers announce on the message bus.
+    "bus" => Bus(BusHandler),
 }
 
 impl HandlerKind {
@@ -147,6 +156,10 @@ impl HandlerKind {
     #[must_use]
     pub fn has_server_definitions(&self) -> bool {
         self.settings().has_server_definitions()
+    }
+
+    pub(super) fn identity(&self) -> Vec<String> {
+        self.settings().identity()
     }
 
     pub(super) fn endpoint(&self) -> String {

@@ -4,10 +4,7 @@ use http::HeaderName;
 use serde_json::Value;
 use toolyard_core::SecretRedactor;
 
-use super::{
-    ArgumentOverride, CredentialSource, HandlerConfig, RequestAuth, SecretString, ToolOverride,
-    kinds::{HandlerKind, McpTransport},
-};
+use super::{ArgumentOverride, CredentialSource, HandlerConfig, RequestAuth, SecretString, ToolOverride};
 use crate::formats::EndpointUrl;
 
 impl HandlerConfig {
@@ -40,13 +37,8 @@ impl HandlerConfig {
     /// Returns texts that tell its server from others, secrets included. They are for digests only.
     #[must_use]
     pub fn identity(&self) -> Vec<String> {
-        let mut texts = vec![format!("{:?}", self.kind), self.kind.endpoint()];
-        if let HandlerKind::Mcp(mcp) = &self.kind
-            && let McpTransport::Stdio { args, env, .. } = &mcp.transport
-        {
-            texts.extend(args.iter().map(str::to_owned));
-            texts.extend(env.iter().flat_map(|(name, value)| [name.to_owned(), value.to_owned()]));
-        }
+        let mut texts = vec![self.kind.name().to_owned(), self.kind.endpoint()];
+        texts.extend(self.kind.identity());
         texts.extend(self.secrets());
         texts
     }

@@ -1,17 +1,18 @@
 //! The servers in the files of several clients, for a new manifest.
 
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     path::{Path, PathBuf},
 };
 
 use serde_json::Value;
 
 use super::{
-    ExtractedSecret, ImportNote, ImportedDocument, NameAllocator, import_servers_of, member, parse,
+    EXPECTED, EmptyFile, ExtractedSecret, ImportNote, ImportedDocument, NO_SERVER, NameAllocator,
+    import_servers_of, member, parse,
     rewrite::COPIED_SECRET,
     secrets::SecretExtractor,
-    server::is_rename_to,
+    server::without_renames,
     servers,
     unresolved::{handlers_mut, name_of, unresolved},
 };
@@ -57,6 +58,8 @@ pub struct ClientServers {
     pub models: Vec<(String, usize)>,
     /// Remarks, in the order of the files.
     pub notes: Vec<ImportNote>,
+    /// Problems of files that cannot be read or are invalid, which are among the remarks too.
+    pub broken: Vec<ImportNote>,
 }
 
 /// The place of the secrets in clients' files.
@@ -74,7 +77,7 @@ pub enum SecretPlacement<'a> {
 #[must_use]
 pub fn import_servers(files: &[ClientFile], secrets_in: SecretPlacement<'_>) -> ClientServers {
     let (mut names, mut secrets) = (NameAllocator::default(), SecretExtractor::default());
-    let mut servers = ClientServers::default();
+    let mut servers = ServerCollector::default();
     let mut known_files = HashSet::new();
     for file in files {
         // In the home directory, the files of the user are those of the project as well.
@@ -94,11 +97,13 @@ pub fn import_servers(files: &[ClientFile], secrets_in: SecretPlacement<'_>) -> 
             (Ok(Some(imported)), _) => {
                 servers.add_document(&source, imported, Some((&mut secrets, secrets_in)))
             }
-            (Err(problems), _) => servers.notes.extend(problems.iter().map(ImportNote::of_problem)),
+            (Err(problems), _) => {
+                servers.found.notes.extend(problems.iter().map(ImportNote::of_problem));
+                servers.found.broken.extend(problems.iter().map(ImportNote::of_problem));
+            }
         }
     }
-    servers.secrets = secrets.finish();
-    servers
+    ClientServers { secrets: secrets.finish(), ..servers.found }
 }
 
 /// Reads a file. A file without servers is no problem here.
@@ -119,7 +124,12 @@ fn import_file(
     if servers.is_empty_collection() {
         return None;
     }
-    import_servers_of(&source.name, &root, &servers, names, report)
+    let imported = import_servers_of(&source.name, &root, Some(&servers), names, EmptyFile::Refused, report)?;
+    if imported.handlers == 0 {
+        report.add(root.problem(NO_SERVER).expected(EXPECTED));
+        return None;
+    }
+    Some(imported)
 }
 
 impl SecretPlacement<'_> {
@@ -131,7 +141,15 @@ impl SecretPlacement<'_> {
     }
 }
 
-impl ClientServers {
+/// The servers of the files so far.
+#[derive(Default)]
+struct ServerCollector {
+    found: ClientServers,
+    /// The places in `found.servers`, by the settings of the server as JSON.
+    by_settings: HashMap<String, usize>,
+}
+
+impl ServerCollector {
     fn add_document(
         &mut self,
         source: &str,
@@ -151,36 +169,43 @@ impl ClientServers {
                 unresolved = missing(&mut imported.document);
             }
         }
-        self.models.extend(imported.models);
+        self.found.models.extend(imported.models);
         let handlers = handlers_mut(&mut imported.document).map(std::mem::take).unwrap_or_default();
+        let mut same_names = Vec::new();
         let mut notes = imported.notes;
         for (handler, unresolved) in handlers.iter().zip(unresolved) {
-            self.add(source, handler, unresolved, &mut notes);
+            let name = name_of(handler).unwrap_or_default();
+            if let Some(same) = self.add(source, handler, &name, unresolved) {
+                let message = format!("this server is the same as {}, and imported once", quoted(&same));
+                let location = SourceLocation::at(source, handler.position);
+                notes.push(ImportNote { location, message, is_warning: false });
+                same_names.push(name);
+            }
         }
-        self.notes.extend(notes);
+        // They need no names of their own.
+        without_renames(&mut notes, &same_names);
+        self.found.notes.extend(notes);
     }
 
-    /// Adds a handler unless there is one that differs only in its name.
+    /// Adds a handler unless there is one that differs only in its name, which is returned.
     fn add(
         &mut self,
         source: &str,
         node: &TreeNode,
+        name: &str,
         unresolved: Option<String>,
-        notes: &mut Vec<ImportNote>,
-    ) {
+    ) -> Option<String> {
         let report = ProblemReport::lenient(&process_environment);
         let cursor = ValueCursor::document(source, node, &report);
-        let Some(handler) = value::object(cursor, StringMode::Literal).map(Value::Object) else { return };
-        let name = name_of(node).unwrap_or_default();
-        let is_same = |server: &&ClientServer| server.handler["mcpConfig"] == handler["mcpConfig"];
-        if let Some(same) = self.servers.iter().find(is_same) {
-            // It needs no name of its own.
-            notes.retain(|note| !is_rename_to(note, &name));
-            let message = format!("this server is the same as {}, and imported once", quoted(&same.name));
-            let location = SourceLocation::at(source, node.position);
-            notes.push(ImportNote { location, message, is_warning: false });
-            return;
+        let handler = value::object(cursor, StringMode::Literal).map(Value::Object)?;
+        let mut settings = handler["mcpConfig"].clone();
+        settings.sort_all_objects();
+        let servers = &mut self.found.servers;
+        let index = *self.by_settings.entry(settings.to_string()).or_insert(servers.len());
+        if let Some(same) = servers.get(index) {
+            return Some(same.name.clone());
         }
-        self.servers.push(ClientServer { name, handler, unresolved });
+        servers.push(ClientServer { name: name.to_owned(), handler, unresolved });
+        None
     }
 }

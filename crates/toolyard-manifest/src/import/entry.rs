@@ -8,9 +8,9 @@ use crate::{
 };
 
 pub(super) struct EntryFields<'a> {
-    object: ValueCursor<'a>,
-    members: &'a [ObjectMember],
-    consumed: Vec<&'a str>,
+    /// The object, and those in it whose fields count as its own.
+    objects: Vec<(ValueCursor<'a>, &'a [ObjectMember])>,
+    consumed: Vec<&'a ObjectMember>,
 }
 
 impl<'a> EntryFields<'a> {
@@ -20,14 +20,26 @@ impl<'a> EntryFields<'a> {
             object.report_wrong_type("an object", None);
             return None;
         };
-        Some(Self { object: object.clone(), members, consumed: Vec::new() })
+        Some(Self { objects: vec![(object.clone(), members)], consumed: Vec::new() })
     }
 
-    /// Returns the first of these fields that is present. Null counts as absent.
+    /// Adds the fields of these fields that are objects, such as `transport: {type, url}`.
+    pub(super) fn unfold(&mut self, names: &[&str]) {
+        let (object, members) = self.objects[0].clone();
+        for member in members.iter().filter(|member| names.contains(&&*member.name)) {
+            if let NodeContent::Object(inner) = &member.value.content {
+                self.consumed.push(member);
+                self.objects.push((object.member(member), inner));
+            }
+        }
+    }
+
+    /// Returns the first of these fields that is present and was not read. Null counts as absent.
     pub(super) fn take(&mut self, names: &[&str]) -> Option<ValueCursor<'a>> {
-        let member = self.members.iter().find(|member| names.contains(&&*member.name))?;
-        self.consumed.push(&member.name);
-        Some(self.object.member(member)).filter(|value| !value.is_null())
+        let (object, member) = self.left().find(|(_, member)| names.contains(&&*member.name))?;
+        let value = object.member(member);
+        self.consumed.push(member);
+        Some(value).filter(|value| !value.is_null())
     }
 
     /// Returns a string field; reports any other value.
@@ -42,10 +54,14 @@ impl<'a> EntryFields<'a> {
 
     /// Adds a note about the fields that were not read.
     pub(super) fn finish(self, notes: &mut Vec<ImportNote>) {
-        let left = self.members.iter().filter(|member| !self.consumed.contains(&&*member.name));
-        let names: Vec<_> = left.map(|member| quoted(&member.name)).collect();
+        let names: Vec<_> = self.left().map(|(_, member)| quoted(&member.name)).collect();
         if !names.is_empty() {
-            notes.push(ImportNote::at(&self.object, format!("not imported: {}", names.join(", "))));
+            notes.push(ImportNote::at(&self.objects[0].0, format!("not imported: {}", names.join(", "))));
         }
+    }
+
+    fn left(&self) -> impl Iterator<Item = (&ValueCursor<'a>, &'a ObjectMember)> {
+        let all = self.objects.iter().flat_map(|(object, members)| members.iter().map(move |m| (object, m)));
+        all.filter(|(_, member)| !self.consumed.iter().any(|read| std::ptr::eq(*read, *member)))
     }
 }

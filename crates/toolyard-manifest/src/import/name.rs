@@ -1,6 +1,9 @@
 //! Valid and unique handler names for the servers of clients.
 
-use std::{collections::HashSet, path::Path};
+use std::{
+    collections::{HashMap, HashSet},
+    path::Path,
+};
 
 use crate::formats::HandlerName;
 
@@ -10,20 +13,29 @@ const MAX_NAME_CHARS: usize = 63;
 /// The names in use, across all files that are imported together.
 #[derive(Default)]
 pub(crate) struct NameAllocator {
-    registries: HashSet<String>,
-    handlers: HashSet<String>,
+    registries: UsedNames,
+    handlers: UsedNames,
+}
+
+/// Names in use.
+#[derive(Default)]
+struct UsedNames {
+    names: HashSet<String>,
+    /// The number to try next, by the name without a number.
+    next_numbers: HashMap<String, usize>,
 }
 
 impl NameAllocator {
     /// Creates an allocator with the names of an existing manifest.
     pub(crate) fn with_existing(registries: HashSet<String>, handlers: HashSet<String>) -> Self {
-        Self { registries, handlers }
+        let used = |names| UsedNames { names, next_numbers: HashMap::new() };
+        Self { registries: used(registries), handlers: used(handlers) }
     }
 
     /// Returns the name of the registry for a file, derived from the file name.
     pub(crate) fn registry_name(&mut self, source: &str) -> String {
         let stem = Path::new(source).file_stem().unwrap_or_default();
-        unique_name(&mut self.registries, to_legal_name(&stem.to_string_lossy(), "imported"))
+        self.registries.unique_name(to_legal_name(&stem.to_string_lossy(), "imported"))
     }
 
     /// Returns names for the servers of one file, in its order. A name that is valid and unused stays the same,
@@ -31,11 +43,11 @@ impl NameAllocator {
     pub(crate) fn handler_names(&mut self, servers: &[&str]) -> Vec<String> {
         let unchanged: Vec<bool> = servers
             .iter()
-            .map(|name| HandlerName::parse(name).is_ok() && self.handlers.insert((*name).to_owned()))
+            .map(|name| HandlerName::parse(name).is_ok() && self.handlers.names.insert((*name).to_owned()))
             .collect();
         let name = |(server, stays): (&&str, bool)| match stays {
             true => (*server).to_owned(),
-            false => unique_name(&mut self.handlers, to_legal_name(server, "server")),
+            false => self.handlers.unique_name(to_legal_name(server, "server")),
         };
         servers.iter().zip(unchanged).map(name).collect()
     }
@@ -55,16 +67,22 @@ fn to_legal_name(name: &str, otherwise: &str) -> String {
     if legal.is_empty() { otherwise.to_owned() } else { legal.to_owned() }
 }
 
-/// Returns the name itself, or the first unused one of `name-2`, `name-3` and so on.
-fn unique_name(used: &mut HashSet<String>, name: String) -> String {
-    let mut unique = name.clone();
-    let mut number = 2;
-    while !used.insert(unique.clone()) {
-        let suffix = format!("-{number}");
-        unique = format!("{}{suffix}", truncate_name(&name, MAX_NAME_CHARS - suffix.len()));
-        number += 1;
+impl UsedNames {
+    /// Returns the name itself, or the first unused one of `name-2`, `name-3` and so on.
+    fn unique_name(&mut self, name: String) -> String {
+        if self.names.insert(name.clone()) {
+            return name;
+        }
+        let number = self.next_numbers.entry(name.clone()).or_insert(2);
+        loop {
+            let suffix = format!("-{number}");
+            *number += 1;
+            let unique = format!("{}{suffix}", truncate_name(&name, MAX_NAME_CHARS - suffix.len()));
+            if self.names.insert(unique.clone()) {
+                return unique;
+            }
+        }
     }
-    unique
 }
 
 /// Truncates an ASCII name, and removes any `-` at its end.

@@ -1,9 +1,13 @@
 //! Converts a client's server to a handler.
 
+use std::collections::HashSet;
+
 use super::{ImportNote, entry::EntryFields, name::NameAllocator, rewrite::rewrite_value};
 use crate::{
     cursor::ValueCursor,
-    problem::quoted,
+    manifest,
+    problem::{ManifestProblem, quoted},
+    report::ProblemReport,
     tree::{NodeContent, ObjectMember, TreeNode},
 };
 
@@ -21,41 +25,100 @@ enum ImportedTransport {
     StreamableHttp,
 }
 
+/// Names of the URL of a server.
+const URL_NAMES: &[&str] =
+    &["url", "serverUrl", "serverURL", "server_url", "httpUrl", "streamableHttp", "Url", "endpoint"];
+
 type NodeMembers = Vec<(&'static str, TreeNode)>;
 
-/// Returns the handlers of the servers, in their order. Disabled servers and unsupported transports are skipped with a
-/// note.
+/// The handlers of a file's servers, in their order.
+#[derive(Default)]
+pub(super) struct ServerHandlers {
+    pub(super) handlers: Vec<TreeNode>,
+    /// The servers that are no valid handlers, by their original names.
+    pub(super) invalid: Vec<(String, Vec<ManifestProblem>)>,
+}
+
+/// Converts the servers. Disabled servers and unsupported transports are skipped with a note. The problems of a server
+/// are not reported: they cost that server only.
 pub(super) fn handlers(
+    source: &str,
     servers: &ValueCursor<'_>,
     names: &mut NameAllocator,
     notes: &mut Vec<ImportNote>,
-) -> Vec<TreeNode> {
-    let servers: Vec<_> = match servers.content() {
-        NodeContent::Object(members) => members
-            .iter()
-            .filter_map(|member| ClientServer::of(servers.member(member), Some(&member.name), notes))
-            .collect(),
+    report: &ProblemReport<'_>,
+) -> ServerHandlers {
+    let entries: Vec<_> = match servers.content() {
+        NodeContent::Object(members) => {
+            members.iter().map(|member| (servers.member(member), Some(&*member.name))).collect()
+        }
         NodeContent::List(_) => {
             let items = servers.clone().list(Some).unwrap_or_default();
-            items.into_iter().filter_map(|item| ClientServer::of(item, None, notes)).collect()
+            items.into_iter().map(|item| (item, None)).collect()
         }
         _ => {
             servers.report_wrong_type("an object", None);
-            return Vec::new();
+            return ServerHandlers::default();
         }
     };
-    let original_names: Vec<_> = servers.iter().map(|server| server.name.as_str()).collect();
+    let mut all = ServerHandlers::default();
+    let mut valid = Vec::new();
+    for (place, name) in entries {
+        let before = report.count();
+        let server = ClientServer::of(place, name, notes);
+        match (report.take_since(before), server) {
+            (problems, server) if problems.is_empty() => valid.extend(server),
+            (problems, server) => {
+                let name = server.map_or_else(|| name.unwrap_or_default().to_owned(), |server| server.name);
+                all.invalid.push((name, problems));
+            }
+        }
+    }
+    let original_names: Vec<_> = valid.iter().map(|server| server.name.as_str()).collect();
     let names = names.handler_names(&original_names);
-    servers.into_iter().zip(names).filter_map(|(server, name)| server.into_handler(&name, notes)).collect()
+    for (server, name) in valid.into_iter().zip(names) {
+        let (before, original_name) = (report.count(), server.name.clone());
+        let mut own_notes = Vec::new();
+        let handler = server.into_handler(&name, &mut own_notes);
+        let mut problems = report.take_since(before);
+        if problems.is_empty() {
+            problems = handler.as_ref().map(|handler| check(source, handler, report)).unwrap_or_default();
+        }
+        match problems.is_empty() {
+            true => {
+                notes.extend(own_notes);
+                all.handlers.extend(handler);
+            }
+            false => all.invalid.push((original_name, problems)),
+        }
+    }
+    all
 }
 
-/// True if a note says that a server has been given this name, which no other one has.
-pub(super) fn is_rename_to(note: &ImportNote, name: &str) -> bool {
-    note.message.ends_with(&renamed_to(name))
+/// Path to the configuration of a handler in the document of [`check`].
+pub(super) const CONFIG_PATH: &str = "spec.handlers[0].mcpConfig";
+
+/// Returns the problems of a handler.
+fn check(source: &str, handler: &TreeNode, report: &ProblemReport<'_>) -> Vec<ManifestProblem> {
+    let document = super::document("imported".to_owned(), vec![handler.clone()]);
+    let own = report.of_part();
+    manifest::check(ValueCursor::document(source, &document, &own));
+    own.take_since(0)
 }
+
+/// Removes the notes that servers have been given these names, which no other ones have.
+pub(super) fn without_renames(notes: &mut Vec<ImportNote>, names: &[String]) {
+    let endings: HashSet<_> = names.iter().map(|name| renamed_to(name)).collect();
+    notes.retain(|note| {
+        let ending = note.message.rfind(RENAMED_TO).map_or("", |start| &note.message[start..]);
+        !endings.contains(ending)
+    });
+}
+
+const RENAMED_TO: &str = " is renamed to ";
 
 fn renamed_to(name: &str) -> String {
-    format!(" is renamed to {}", quoted(name))
+    format!("{RENAMED_TO}{}", quoted(name))
 }
 
 impl<'a> ClientServer<'a> {
@@ -93,6 +156,7 @@ impl<'a> ClientServer<'a> {
 
     /// Builds the object `mcpConfig`.
     fn config(&mut self, notes: &mut Vec<ImportNote>) -> Option<NodeMembers> {
+        self.entry.unfold(&["transport", "type", "streamableHttp", "http", "sse", "stdio"]);
         let transport = match self.entry.take_text(&["type", "transport", "transportType", "Type"]) {
             None => None,
             Some(word) => Some(transport(word).or_else(|| {
@@ -106,7 +170,7 @@ impl<'a> ClientServer<'a> {
         self.entry.take(&["source"]);
         let command = self.entry.take(&["command", "Command"]).filter(|_| is_program);
         let is_remote = command.is_none() && transport != Some(ImportedTransport::Stdio);
-        let url = self.entry.take(&["url", "serverUrl", "httpUrl", "Url"]).filter(|_| is_remote);
+        let url = self.entry.take(URL_NAMES).filter(|_| is_remote);
         let mut config = match (command, url) {
             (Some(command), _) => self.program(&command, notes),
             (None, Some(url)) => self.remote(&url, transport, notes),
@@ -236,7 +300,7 @@ fn transport(word: &str) -> Option<ImportedTransport> {
     match word.to_ascii_lowercase().replace(['-', '_'], "").as_str() {
         "stdio" | "local" => Some(ImportedTransport::Stdio),
         "sse" => Some(ImportedTransport::Sse),
-        "http" | "streamablehttp" | "remote" => Some(ImportedTransport::StreamableHttp),
+        "http" | "streamablehttp" | "httpstream" | "remote" => Some(ImportedTransport::StreamableHttp),
         _ => None,
     }
 }

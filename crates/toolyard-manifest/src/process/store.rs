@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::{
     cursor::ValueCursor,
     field_type::{FieldType, FileField, TextField},
-    formats, full_build,
+    formats,
     handler::SecretString,
     object_schema::SchemaDefinitions,
 };
@@ -53,7 +53,6 @@ fn file(cursor: ValueCursor<'_>) -> Option<StoreSettings> {
 }
 
 fn url(cursor: ValueCursor<'_>) -> Option<StoreSettings> {
-    full_build::require(&cursor, "PostgreSQL");
     URL.read(cursor).map(StoreSettings::Url)
 }
 

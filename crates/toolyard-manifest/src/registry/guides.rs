@@ -53,6 +53,11 @@ fn text(cursor: ValueCursor<'_>) -> Option<String> {
 
 fn file(cursor: &ValueCursor<'_>) -> Option<String> {
     let path: PathBuf = cursor.resolve_path(&cursor.clone().parse(formats::file)?);
+    if !cursor.has_files() {
+        let problem = cursor.problem("this file does not exist where the gateway runs");
+        cursor.report(problem.hint("write the guide into `text`"));
+        return None;
+    }
     let length = fs::metadata(&path).map(|metadata| metadata.len());
     // A file that is too long is not read.
     let text = match length {

@@ -144,9 +144,36 @@ fn endpoints() {
     tools.yaml:10:28: spec.handlers[0].grpcConfig.endpoint: this is not a host and a port
       expected a host and a port such as tools.example.com:50051
     ");
+    assert_snapshot!(problems(&grpc("grpcConfig: {endpoint: a}")), @"
+    tools.yaml:9:28: spec.handlers[0].grpcConfig.endpoint: this is not a host and a port
+      expected a host and a port such as tools.example.com:50051
+    ");
     assert_snapshot!(problems(&grpc("endpoint: {selector: {matchLabels: {a: b}}}")), @"
     tools.yaml:9:15: spec.handlers[0].endpoint.url: this field is required
     tools.yaml:9:16: spec.handlers[0].endpoint.selector: `selector` is not yet supported
+    ");
+}
+
+#[test]
+fn mistakes_that_connections_would_show() {
+    assert_snapshot!(problems(&grpc("endpoint: {url: 'a.example:0'}")), @"
+    tools.yaml:9:21: spec.handlers[0].endpoint.url: this is not a host and a port
+      expected a host and a port such as tools.example.com:50051
+    ");
+    assert_snapshot!(problems(&config("tlsInsecureSkipVerify: true\ntlsCAPath: ca.pem")), @"
+    tools.yaml:11:7: spec.handlers[0].grpcConfig.tlsInsecureSkipVerify: `tlsInsecureSkipVerify` does not belong here
+      hint: without `tls: true` nothing is encrypted
+    tools.yaml:12:7: spec.handlers[0].grpcConfig.tlsCAPath: `tlsCAPath` does not belong here
+      hint: without `tls: true` nothing is encrypted
+    ");
+    assert_snapshot!(problems(&config("metadata: {k-bin: '!!', l-bin: 'AQ', m-bin: 'AQ==', x: '!!'}")), @"
+    tools.yaml:11:25: spec.handlers[0].grpcConfig.metadata.k-bin: this is not binary metadata
+      expected base64, as the name ends with `-bin`
+    ");
+    let twice = config("metadata: {authorization: 'Bearer a'}") + "    auth: {type: bearer, token: b}\n";
+    assert_snapshot!(problems(&twice), @"
+    tools.yaml:12:5: spec.handlers[0].auth: `auth` does not belong here
+      hint: `grpcConfig.metadata` already sets `authorization`
     ");
 }
 

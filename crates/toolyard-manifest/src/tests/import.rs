@@ -2,6 +2,8 @@
 
 mod client_servers;
 mod editors;
+mod models;
+mod web_tools;
 
 use insta::assert_snapshot;
 use proptest::prelude::*;
@@ -9,7 +11,7 @@ use serde_json::Value;
 
 use super::source;
 use crate::{
-    ClientFile, Manifest, ManifestProblems, SecretPlacement,
+    ClientFile, ImportNote, Manifest, ManifestProblems, SecretPlacement,
     cursor::ValueCursor,
     import::{ImportedManifest, import_checked, import_servers},
     load_and_import, parse_with,
@@ -22,6 +24,18 @@ fn import(text: &str) -> Result<ImportedManifest, ManifestProblems> {
     let report = ProblemReport::lenient(&|_| None);
     let import = import_checked(&source("dir/mcp.json", text), &report);
     Ok(report.finish(import)?.expect("no problem, no import"))
+}
+
+/// The notes of an import, one in a line.
+fn notes(import: &ImportedManifest) -> String {
+    import.notes().iter().map(|note| format!("{note}\n")).collect()
+}
+
+/// The `Toolyard` document of an import.
+#[track_caller]
+fn process_document(import: &ImportedManifest) -> String {
+    let yaml = import.to_yaml();
+    yaml.split_once("---\n").unwrap().1.to_owned()
 }
 
 /// The parsed manifest, with the YAML and the notes.
@@ -354,8 +368,6 @@ fn mistakes() {
     dir/mcp.json:1:87: mcpServers.d.disabled: found a string
       expected true or false
       hint: write true or false, without quotes
-    dir/mcp.json:1:105: spec.handlers[1].mcpConfig.command: `` is not a command
-      expected the name or the path of a program
     ");
     assert_snapshot!(problems(r#"{"mcpServers": {"a": {"command": ["x"], "args": "y", "env": ["A=b"], "cwd": 5}}}"#), @"
     dir/mcp.json:1:34: spec.handlers[0].mcpConfig.command: found a list
@@ -464,65 +476,6 @@ proptest! {
     }
 }
 
-#[test]
-fn model_behaviors_become_thresholds_of_models() {
-    let text = r#"{
-  "Mcp": {"Servers": [{"Name": "weather", "Command": "uvx"}]},
-  "WebTools": {"MaxSearchResults": 5},
-  "ModelBehaviors": {
-    "Default": {},
-    "Models": {
-      "openrouter/deepseek": {"ToolResultChunkingThreshold": 32000, "MaxTokens": 5},
-      "small": {"MaxTokens": 5}
-    }
-  }
-}"#;
-    let import = import(text).unwrap_or_else(|problems| panic!("{problems}"));
-    let manifest = parse_with(&[source("tools.yaml", &import.to_yaml())], &|_| None).unwrap();
-    let results = manifest.process.builtins.unwrap().results.unwrap();
-    assert_eq!(results.models, [("openrouter/deepseek".to_owned(), 32_000)]);
-    let json = import.to_json();
-    assert_eq!(serde_json::from_str::<Value>(&json).unwrap()[1]["kind"], "Toolyard");
-    let from_json = parse_with(&[source("tools.json", &json)], &|_| None).unwrap();
-    assert_eq!(from_json.process.builtins.unwrap().results.unwrap(), results);
-    assert_snapshot!(import.to_yaml().split_once("---\n").unwrap().1, @"
-    apiVersion: toolyard.dev/v1alpha1
-    kind: Toolyard
-    spec:
-      builtins:
-        results:
-          models:
-            openrouter/deepseek:
-              threshold: 32000
-        scripts:
-          enabled: false
-        guides:
-          enabled: false
-        skills:
-          enabled: false
-        search:
-          enabled: false
-        mcp:
-          enabled: false
-    ");
-    let notes: String = import.notes().iter().map(|note| format!("{note}\n")).collect();
-    assert_snapshot!(notes, @r#"
-    dir/mcp.json:1:1: not imported: `WebTools`
-    dir/mcp.json:4:21: ModelBehaviors: not imported: `Default`
-    dir/mcp.json:7:30: ModelBehaviors.Models["openrouter/deepseek"]: not imported: `MaxTokens`
-    dir/mcp.json:8:16: ModelBehaviors.Models.small: not imported: `MaxTokens`
-    "#);
-    assert_snapshot!(
-        problems(r#"{"Mcp": {"Servers": [{"Name": "a", "Command": "x"}]}, "ModelBehaviors": {"Models": {"m": {"ToolResultChunkingThreshold": 0}, "n": 5}}}"#),
-        @"
-    dir/mcp.json:1:122: ModelBehaviors.Models.m.ToolResultChunkingThreshold: this number is out of range
-      expected a whole number from 1 to 1000000000
-    dir/mcp.json:1:131: ModelBehaviors.Models.n: found a number
-      expected an object
-    "
-    );
-}
-
 /// Files of clients in a folder of their own.
 struct ClientFiles(tempfile::TempDir);
 
@@ -544,27 +497,166 @@ impl ClientFiles {
     }
 }
 
+/// Clients skip an entry that they cannot read, and their users have such files.
+const ODD_ENTRIES: &str = r#"{"mcpServers": {
+  "good": {"command": "cat"},
+  "listed": {"command": "cat", "env": {"TOOLS": ["a", "b"]}},
+  "_comment": {"description": "see the wiki"},
+  "//": "a text",
+  "number": 5,
+  "typed": {"type": 5, "command": "cat"},
+  "flag": {"command": "cat", "disabled": "no"},
+  "url": {"url": "a.example"},
+  "socket": {"transport": {"type": "websocket", "url": "wss://a.example"}},
+  "寸止": {"command": "寸止"},
+  "last": {"url": "https://a.example/mcp"}
+}}"#;
+
 #[test]
-fn models_of_an_imported_file_take_effect() {
-    let settings = r#"{"Mcp": {"Servers": [{"Name": "a", "Command": "x"}]}, "ModelBehaviors": {"Models":
-        {"m": {"ToolResultChunkingThreshold": 5}, "n": {"ToolResultChunkingThreshold": 6}}}}"#;
-    let process = |builtins: &str| {
-        format!("apiVersion: toolyard.dev/v1alpha1\nkind: Toolyard\nspec: {{builtins: {builtins}}}\n")
+fn odd_entry_costs_itself() {
+    let imported = import(ODD_ENTRIES).unwrap_or_else(|problems| panic!("{problems}"));
+    assert_snapshot!(imported.to_yaml() + &notes(&imported), @r#"
+    apiVersion: omnia.altairalabs.ai/v1alpha1
+    kind: ToolRegistry
+    metadata:
+      name: mcp
+    spec:
+      handlers:
+        - name: good
+          type: mcp
+          mcpConfig:
+            transport: stdio
+            command: cat
+        - name: server
+          type: mcp
+          mcpConfig:
+            transport: stdio
+            command: "寸止"
+        - name: last
+          type: mcp
+          mcpConfig:
+            transport: streamable-http
+            endpoint: https://a.example/mcp
+    dir/mcp.json:3:49: `listed` is not imported: `env.TOOLS`: found a list; expected a string
+    dir/mcp.json:4:15: mcpServers._comment: `_comment` is not imported: this server has neither a command nor a URL; expected `command` or `url`
+    dir/mcp.json:5:9: mcpServers["//"]: `//` is not imported: found a string; expected an object
+    dir/mcp.json:6:13: mcpServers.number: `number` is not imported: found a number; expected an object
+    dir/mcp.json:7:21: mcpServers.typed.type: `typed` is not imported: found a number; expected a string
+    dir/mcp.json:8:42: mcpServers.flag.disabled: `flag` is not imported: found a string; expected true or false
+    dir/mcp.json:9:18: `url` is not imported: `endpoint`: this is not an endpoint; expected a URL such as https://mcp.example.com/mcp
+    dir/mcp.json:10:13: mcpServers.socket: `socket` is not imported: unsupported transport `websocket`
+    dir/mcp.json:11:9: mcpServers["寸止"]: `寸止` is renamed to `server`
+    "#);
+    let files = ClientFiles::new(&[("mcp.json", ODD_ENTRIES)]);
+    let (manifest, served) = load_and_import(&[], &[files.path("mcp.json")]).unwrap();
+    let names: Vec<_> = manifest.handlers.iter().map(|handler| handler.name.as_str()).collect();
+    assert_eq!(names, ["good", "server", "last"]);
+    let file = ClientFile { path: files.path("mcp.json"), project: None };
+    let initialized = import_servers(&[file], SecretPlacement::Manifest);
+    let names: Vec<_> = initialized.servers.iter().map(|server| server.name.as_str()).collect();
+    assert_eq!(names, ["good", "server", "last"]);
+    let text = |note: &ImportNote| note.message.clone();
+    assert_eq!(
+        served.iter().map(text).collect::<Vec<_>>(),
+        imported.notes().iter().map(text).collect::<Vec<_>>()
+    );
+    assert_eq!(initialized.notes, served);
+}
+
+/// A gateway starts without the only server of a file, and a conversion fails.
+#[test]
+fn file_of_odd_entries_is_served_with_warnings() {
+    let odd = r#"{"mcpServers": {"_comment": {"description": "see the wiki"}}}"#;
+    let files = ClientFiles::new(&[("mcp.json", odd)]);
+    let (manifest, notes) = load_and_import(&[], &[files.path("mcp.json")]).unwrap();
+    assert!(manifest.handlers.is_empty() && notes.iter().all(|note| note.is_warning));
+    let notes: String = notes.iter().map(|note| files.hide_folder(&note.to_string()) + "\n").collect();
+    assert_snapshot!(notes, @"
+    DIR/mcp.json:1:1: this file has no enabled server with a supported transport
+    DIR/mcp.json:1:29: mcpServers._comment: `_comment` is not imported: this server has neither a command nor a URL; expected `command` or `url`
+    ");
+    assert_snapshot!(problems(odd), @"
+    dir/mcp.json:1:29: mcpServers._comment: this server has neither a command nor a URL
+      expected `command` or `url`
+    ");
+}
+
+#[test]
+fn url_and_transport_have_several_forms() {
+    assert_snapshot!(handlers_yaml(r#"{"mcpServers": {
+        "nested": {"transport": {"type": "streamableHttp", "url": "http://localhost:3000/mcp", "headers": {"X-A": "b"}}},
+        "events": {"transport": {"type": "sse", "url": "http://localhost:3000/events"}, "disabledTools": ["x"]},
+        "program": {"transport": {"type": "stdio", "command": "cat", "args": ["-"]}},
+        "streamable": {"type": "streamableHttp", "url": "https://a.example/mcp"},
+        "member": {"streamableHttp": "https://c.example/mcp"},
+        "surf": {"serverUrl": "https://b.example/mcp"},
+        "both": {"type": "http", "transport": {"type": "http", "url": "https://d.example/mcp"}}
+    }}"#), @r#"
+        - name: nested
+          type: mcp
+          mcpConfig:
+            transport: streamable-http
+            endpoint: http://localhost:3000/mcp
+            headers:
+              X-A: b
+        - name: events
+          type: mcp
+          mcpConfig:
+            transport: sse
+            endpoint: http://localhost:3000/events
+            toolFilter:
+              blocklist: [x]
+        - name: program
+          type: mcp
+          mcpConfig:
+            transport: stdio
+            command: cat
+            args: ["-"]
+        - name: streamable
+          type: mcp
+          mcpConfig:
+            transport: streamable-http
+            endpoint: https://a.example/mcp
+        - name: member
+          type: mcp
+          mcpConfig:
+            transport: streamable-http
+            endpoint: https://c.example/mcp
+        - name: surf
+          type: mcp
+          mcpConfig:
+            transport: streamable-http
+            endpoint: https://b.example/mcp
+        - name: both
+          type: mcp
+          mcpConfig:
+            transport: streamable-http
+            endpoint: https://d.example/mcp
+    note: dir/mcp.json:8:17: mcpServers.both: not imported: `type`
+    "#);
+}
+
+/// A gateway follows the file, whose servers change.
+#[test]
+fn file_without_servers_is_served_with_a_warning() {
+    let check = |text: &str| {
+        let files = ClientFiles::new(&[("mcp.json", text)]);
+        let (manifest, notes) = load_and_import(&[], &[files.path("mcp.json")]).unwrap();
+        assert!(manifest.handlers.is_empty() && notes[0].is_warning, "{text}");
+        notes.iter().map(|note| files.hide_folder(&note.to_string()) + "\n").collect::<String>()
     };
-    let check = |builtins: Option<&str>, expected: Option<&[(&str, usize)]>| {
-        let text = builtins.map(process).unwrap_or_default();
-        let files = ClientFiles::new(&[("settings.json", settings), ("gateway.yaml", &text)]);
-        let manifests = [files.path("gateway.yaml")];
-        let (manifest, _) = load_and_import(&manifests, &[files.path("settings.json")]).unwrap();
-        let builtins = manifest.process.builtins.unwrap();
-        let models = builtins.results.map(|results| results.models);
-        let expected = expected.map(|models| models.iter().map(|(id, n)| ((*id).to_owned(), *n)).collect());
-        assert_eq!(models, expected);
-        assert_eq!(manifest.handlers[0].name.as_str(), "builtins");
-    };
-    check(None, Some(&[("m", 5), ("n", 6)]));
-    check(Some("{results: {models: {m: {threshold: 9}}}}"), Some(&[("m", 9), ("n", 6)]));
-    check(Some("{results: {enabled: false}}"), None);
+    assert_snapshot!(check(r#"{"mcpServers": {}}"#), @"DIR/mcp.json:1:1: this file has no enabled server with a supported transport");
+    assert_snapshot!(check(r#"{"Mcp": {"Servers": []}}"#), @"DIR/mcp.json:1:1: this file has no enabled server with a supported transport");
+    assert_snapshot!(check(r#"{"servers": {"a": {"command": "x", "disabled": true}}}"#), @"
+    DIR/mcp.json:1:1: this file has no enabled server with a supported transport
+    DIR/mcp.json:1:19: servers.a: `a` is disabled and not imported
+    ");
+    let files = ClientFiles::new(&[("mcp.json", "{}")]);
+    let problems = load_and_import(&[], &[files.path("mcp.json")]).unwrap_err().to_string();
+    assert_snapshot!(files.hide_folder(&problems), @"
+    DIR/mcp.json:1:1: no MCP servers found
+      expected `mcpServers`, or `servers` (VS Code), with at least one server
+    ");
 }
 
 #[test]

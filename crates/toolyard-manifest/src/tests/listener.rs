@@ -23,6 +23,11 @@ fn one_or_several_addresses() {
     tools.yaml:4:38: spec.listen[2]: found a number
       expected an IP address and a port, such as 127.0.0.1:8080 or [::]:8080, or a socket such as unix:/run/toolyard.sock
     ");
+    assert_snapshot!(problems(&toolyard("listen: ['127.0.0.1:1', 'unix:a', '127.0.0.1:1', 'unix:a']")), @"
+    tools.yaml:4:37: spec.listen[2]: this address is already in the list
+    tools.yaml:4:52: spec.listen[3]: this address is already in the list
+    ");
+    assert_eq!(listens("listen: ['127.0.0.1:0', '127.0.0.1:0']").len(), 2);
     assert_snapshot!(problems(&toolyard("listen: []")), @"
     tools.yaml:4:11: spec.listen: this list is empty
       expected at least one item

@@ -318,7 +318,7 @@ fn problems_do_not_quote_environment_values() {
     ");
     assert_snapshot!(problems(&handler("").replace("mcp\n", "${TOKEN}\n")), @"
     tools.yaml:7:11: spec.handlers[0].type: `${TOKEN}` is not a known handler type
-      expected one of mcp, http, grpc, openapi, function, cortexone
+      expected one of mcp, http, grpc, openapi, function, cortexone, bus
     ");
     assert_snapshot!(problems(&mcp("transport: streamable-http\nendpoint: '${TOKEN}'")), @"
     tools.yaml:10:17: spec.handlers[0].mcpConfig.endpoint: this is not an endpoint
@@ -328,11 +328,11 @@ fn problems_do_not_quote_environment_values() {
     let twice = "  - {name: '${TOKEN}', type: client}\n  - {name: '${TOKEN}', type: client}\n";
     assert_snapshot!(problems(&registry(twice)), @"
     tools.yaml:6:30: spec.handlers[0].type: handler type `client` is not yet supported
-      expected one of mcp, http, grpc, openapi, function, cortexone
+      expected one of mcp, http, grpc, openapi, function, cortexone, bus
     tools.yaml:7:12: spec.handlers[1].name: duplicate handler name
       hint: first defined at tools.yaml:6:12: spec.handlers[0].name
     tools.yaml:7:30: spec.handlers[1].type: handler type `client` is not yet supported
-      expected one of mcp, http, grpc, openapi, function, cortexone
+      expected one of mcp, http, grpc, openapi, function, cortexone, bus
     ");
 }
 

@@ -89,6 +89,189 @@ fn clusters() {
 }
 
 #[test]
+fn schedule_settings() {
+    let schedules = "timeZone: Berlin, minInterval: 0s, missed: twice, history: 0";
+    let webhook = "{url: hooks.example.com, secret: short}";
+    for action in [
+        "{}",
+        "{tool: null}",
+        "{tool: {name: t, arguments: {}}, webhook: {url: 'https://a', secret: 0123456789abcdef0123456789abcdef}}",
+    ] {
+        let problems = problems(&toolyard(&format!("builtins: {{schedules: {{action: {action}}}}}")));
+        assert!(problems.contains("spec.builtins.schedules.action: not exactly one action"), "{problems}");
+    }
+    assert_snapshot!(problems(&toolyard(&format!("builtins: {{schedules: {{{schedules}, action: {{webhook: {webhook}}}}}}}"))), @"
+    tools.yaml:4:36: spec.builtins.schedules.timeZone: `Berlin` is not a time zone
+      expected a name of the IANA database, such as Europe/Berlin or UTC
+    tools.yaml:4:57: spec.builtins.schedules.minInterval: this is zero
+      expected a duration above zero
+    tools.yaml:4:69: spec.builtins.schedules.missed: `twice` is not a known treatment of missed runs
+      expected one of skip, once
+    tools.yaml:4:85: spec.builtins.schedules.history: this number is out of range
+      expected a whole number from 1 to 1000
+    tools.yaml:4:112: spec.builtins.schedules.action.webhook.url: this is not an endpoint
+      expected a URL such as https://mcp.example.com/mcp
+      hint: the scheme is missing: put `http://` or `https://` in front
+    tools.yaml:4:139: spec.builtins.schedules.action.webhook.secret: this is not a secret that cannot be guessed
+      expected at least 24 characters, such as `openssl rand -hex 32` prints
+    ");
+    for (builtins, is_on) in
+        [("{}", false), ("{schedules: {enabled: false}}", false), ("{schedules: {}}", true)]
+    {
+        let process = valid(&toolyard(&format!("builtins: {builtins}"))).process;
+        assert_eq!(process.builtins.unwrap().schedules.is_some(), is_on, "{builtins}");
+    }
+}
+
+#[test]
+fn subagent_settings() {
+    let llm = "llm: {baseURL: 'https://llm.example/v1', model: small}";
+    let limits = "concurrent: 0, timeout: 0s, taskBytes: 1, concurrentCalls: 17, replyTokens: 0, cost: free";
+    assert_snapshot!(problems(&toolyard(&format!("{llm}\nbuiltins: {{subagents: {{{limits}}}}}"))), @"
+    tools.yaml:5:38: spec.builtins.subagents.concurrent: this number is out of range
+      expected a whole number from 1 to 1000000000
+    tools.yaml:5:50: spec.builtins.subagents.timeout: this is zero
+      expected a duration above zero
+    tools.yaml:5:65: spec.builtins.subagents.taskBytes: this is too small
+      expected a size of 1024 or more
+    tools.yaml:5:85: spec.builtins.subagents.concurrentCalls: this number is out of range
+      expected a whole number from 1 to 16
+    tools.yaml:5:102: spec.builtins.subagents.replyTokens: this number is out of range
+      expected a whole number from 1 to 1000000000
+    tools.yaml:5:111: spec.builtins.subagents.cost: `free` is not a price
+      expected a number with at most 6 decimals, in quotes, such as '0.25'
+    ");
+    // Without an endpoint the model is that of the client, which chooses it.
+    assert_snapshot!(problems(&toolyard("builtins: {subagents: {model: tiny}}")), @"
+    tools.yaml:4:33: spec.builtins.subagents.model: `llm` is not set
+      hint: set `llm` in the Toolyard document to the endpoint of a language model
+    ");
+    for (builtins, is_on) in
+        [("{}", false), ("{subagents: {enabled: false}}", false), ("{subagents: {}}", true)]
+    {
+        for llm in ["", llm] {
+            let process = valid(&toolyard(&format!("{llm}\nbuiltins: {builtins}"))).process;
+            assert_eq!(process.builtins.unwrap().subagents.is_some(), is_on, "{builtins}");
+        }
+    }
+}
+
+#[test]
+fn wisp_settings() {
+    assert_snapshot!(problems(&toolyard("builtins: {wisps: {batch: 11, steps: 0, outputBytes: 1, repeats: 0, ttl: 0s}}")), @"
+    tools.yaml:4:29: spec.builtins.wisps.batch: this number is out of range
+      expected a whole number from 1 to 10
+    tools.yaml:4:40: spec.builtins.wisps.steps: this number is out of range
+      expected a whole number from 1 to 50
+    tools.yaml:4:56: spec.builtins.wisps.outputBytes: this is too small
+      expected a size of 4096 or more
+    tools.yaml:4:68: spec.builtins.wisps.repeats: this number is out of range
+      expected a whole number from 1 to 1000
+    tools.yaml:4:76: spec.builtins.wisps.ttl: this is zero
+      expected a duration above zero
+    ");
+    assert_snapshot!(problems(&toolyard("builtins: {memory: {enabled: false}, wisps: {}}")), @"
+    tools.yaml:4:13: spec.builtins: `wisps` is enabled without `memory`, where its steps put their outputs
+      hint: remove `enabled: false` of `memory`, or the section `wisps`
+    ");
+    for (builtins, is_on) in [("{}", false), ("{wisps: {enabled: false}}", false), ("{wisps: {}}", true)] {
+        let process = valid(&toolyard(&format!("builtins: {builtins}"))).process;
+        assert_eq!(process.builtins.unwrap().wisps.is_some(), is_on, "{builtins}");
+    }
+}
+
+#[test]
+fn agent_settings() {
+    let card = "{url: agents.example.com, endpoint: 'https://me@a', headers: {Host: x}}";
+    assert_snapshot!(problems(&toolyard(&format!("builtins: {{agents: {{cards: [{card}], poll: 0s, history: 0}}}}"))), @"
+    tools.yaml:4:37: spec.builtins.agents.cards[0].url: this is not an endpoint
+      expected a URL such as https://mcp.example.com/mcp
+      hint: the scheme is missing: put `http://` or `https://` in front
+    tools.yaml:4:67: spec.builtins.agents.cards[0].endpoint: this is not an endpoint
+      expected a URL such as https://mcp.example.com/mcp
+      hint: remove the user name and password: URLs appear in logs
+    tools.yaml:4:93: spec.builtins.agents.cards[0].headers.Host: `Host` is not the name of a header to set
+      expected a name such as X-Api-Key
+      hint: the gateway sets the headers of message framing and routing itself
+    tools.yaml:4:111: spec.builtins.agents.poll: this is zero
+      expected a duration above zero
+    tools.yaml:4:124: spec.builtins.agents.history: this number is out of range
+      expected a whole number from 1 to 1000
+    ");
+    for (builtins, is_on) in [("{}", false), ("{agents: {enabled: false}}", false), ("{agents: {}}", true)] {
+        let process = valid(&toolyard(&format!("builtins: {builtins}"))).process;
+        assert_eq!(process.builtins.unwrap().agents.is_some(), is_on, "{builtins}");
+    }
+}
+
+#[test]
+fn keys_of_agent_cards() {
+    let check = |signature: &str, expected: &str| {
+        let card = format!("{{url: 'https://a.example', signature: {signature}}}");
+        let problems = problems(&toolyard(&format!("builtins: {{agents: {{cards: [{card}]}}}}")));
+        assert!(problems.contains(expected), "{problems}");
+    };
+    let none = "spec.builtins.agents.cards[0].signature: there are no keys\n  hint: give `url`, `keys` or both, or leave";
+    check("{}", none);
+    check("{keys: []}", none);
+    check(
+        "{keys: [x]}",
+        "spec.builtins.agents.cards[0].signature.keys[0]: found a string\n  expected an object",
+    );
+    check("{url: jwks.json}", "spec.builtins.agents.cards[0].signature.url: this is not an endpoint");
+}
+
+#[test]
+fn script_settings() {
+    let code = "timeout: 0s, memory: 1MiB, codeBytes: 1, calls: 0, concurrentCalls: 101";
+    assert_snapshot!(problems(&toolyard(&format!("builtins: {{code: {{{code}}}}}"))), @"
+    tools.yaml:4:30: spec.builtins.code.timeout: this is zero
+      expected a duration above zero
+    tools.yaml:4:42: spec.builtins.code.memory: this is too small
+      expected a size of 33554432 or more
+    tools.yaml:4:59: spec.builtins.code.codeBytes: this is too small
+      expected a size of 1024 or more
+    tools.yaml:4:69: spec.builtins.code.calls: this number is out of range
+      expected a whole number from 1 to 1000000000
+    tools.yaml:4:89: spec.builtins.code.concurrentCalls: this number is out of range
+      expected a whole number from 1 to 100
+    ");
+    for (builtins, is_on) in [("{}", false), ("{code: {enabled: false}}", false), ("{code: {}}", true)] {
+        let process = valid(&toolyard(&format!("builtins: {builtins}"))).process;
+        assert_eq!(process.builtins.unwrap().code.is_some(), is_on, "{builtins}");
+    }
+    valid(&toolyard("builtins: {code: {}, search: {disclosure: code}}"));
+    assert_snapshot!(problems(&toolyard("builtins: {search: {disclosure: code}}")), @"
+    tools.yaml:4:35: spec.builtins.search.disclosure: `disclosure: code` needs the scripts of `builtins.code`
+      hint: add `code: {}` to `builtins`, or choose `search`
+    ");
+    assert_snapshot!(problems(&toolyard("builtins: {code: {enabled: false}, search: {disclosure: code}}")), @"
+    tools.yaml:4:59: spec.builtins.search.disclosure: `disclosure: code` needs the scripts of `builtins.code`
+      hint: add `code: {}` to `builtins`, or choose `search`
+    ");
+}
+
+#[test]
+fn settings_of_the_gateway_as_an_agent() {
+    let check = |settings: &str, expected: &str| {
+        let problems = problems(&toolyard(&format!("a2a: {settings}")));
+        assert!(problems.contains(expected), "{problems}");
+    };
+    check(
+        "{name: ' x', skills: []}",
+        "tools.yaml:4:15: spec.a2a.name: ` x` is not a name of an agent or a skill",
+    );
+    check("{name: x}", "spec.a2a.skills: this field is required");
+    check("{skills: []}", "spec.a2a.skills: ");
+    check("{skills: [{tool: run}]}", "spec.a2a.skills[0].description: this field is required");
+    check("{skills: [], taskTtl: 0s}", "spec.a2a.taskTtl: this is zero");
+    let twice = "{skills: [{tool: run, description: a}, {tool: x, id: RUN, description: b}]}";
+    check(twice, "spec.a2a.skills: two skills have the id `RUN`\n  hint: give one of them another `id`");
+    check("{push: {perTask: 0}}", "spec.a2a.push.perTask: this number is out of range");
+    check("{push: {attempts: 21}}", "spec.a2a.push.attempts: this number is out of range");
+}
+
+#[test]
 fn sandbox_settings() {
     assert_snapshot!(problems(&toolyard("sandbox: {isolation: best, packagesBytes: 1KiB}")), @"
     tools.yaml:4:24: spec.sandbox.isolation: `best` is not a known kind of isolation
@@ -105,7 +288,7 @@ fn sandbox_settings() {
     let scripts = "builtins: {scripts: {runner: pod, memory: 1MiB, cpu: 5m, disk: 1, output: 1}}";
     assert_snapshot!(problems(&toolyard(scripts)), @r#"
     tools.yaml:4:32: spec.builtins.scripts.runner: `pod` is not a known runner of scripts
-      expected one of local, kubernetes
+      expected one of local, kubernetes, bus
     tools.yaml:4:45: spec.builtins.scripts.memory: this is too small
       expected a size of 33554432 or more
     tools.yaml:4:56: spec.builtins.scripts.cpu: `5m` is not a share of processors
@@ -121,13 +304,57 @@ fn sandbox_settings() {
       expected a number of processors, or of thousandths with an `m`: 2, "0.5", 500m
       hint: put a number with decimals in quotes
     tools.yaml:4:35: spec.builtins.searches: unknown field
-      expected one of scripts, memory, results, guides, skills, search, mcp
+      expected one of scripts, memory, results, guides, skills, search, mcp, openRouter, web, schedules, agents, subagents, wisps, code
       hint: did you mean `search`?
     "#);
     assert_snapshot!(problems(&toolyard("builtins: {scripts: true}")), @"
     tools.yaml:4:23: spec.builtins.scripts: found a boolean
       expected an object
     ");
+}
+
+#[test]
+fn invalid_settings_of_openrouter_are_explained() {
+    let check = |settings: &str| problems(&toolyard(&format!("builtins: {{openRouter: {settings}}}")));
+    assert_snapshot!(check("{}"), @"tools.yaml:4:26: spec.builtins.openRouter.apiKey: this field is required");
+    assert_snapshot!(check("{apiKey: ''}"), @"
+    tools.yaml:4:35: spec.builtins.openRouter.apiKey: this is not a token
+      expected visible ASCII characters without blanks
+      hint: is the variable empty?
+    ");
+    assert_snapshot!(check("{apiKey: 'two words'}"), @"
+    tools.yaml:4:35: spec.builtins.openRouter.apiKey: this is not a token
+      expected visible ASCII characters without blanks
+      hint: is the variable empty?
+    ");
+    assert_snapshot!(check("{apiKey: k, apiKeySecretRef: {name: a, key: b}}"), @"
+    tools.yaml:4:27: spec.builtins.openRouter.apiKey: `apiKey` does not belong here
+      hint: `apiKeySecretRef` already refers to the secret
+    tools.yaml:4:55: spec.builtins.openRouter.apiKeySecretRef: `secretsDir` is not set
+      hint: set `secretsDir` in the Toolyard document: the key `token` of the secret `api` is the file `api/token` in it
+    ");
+    assert_snapshot!(check("{apiKeySecretRef: {name: a, key: b}}"), @"
+    tools.yaml:4:44: spec.builtins.openRouter.apiKeySecretRef: `secretsDir` is not set
+      hint: set `secretsDir` in the Toolyard document: the key `token` of the secret `api` is the file `api/token` in it
+    ");
+    assert_snapshot!(check("{apiKey: 'file:absent'}"), @"
+    tools.yaml:4:35: spec.builtins.openRouter.apiKey: this file cannot be read: No such file or directory (os error 2)
+      expected `file:` and the path of a file, from the folder of the manifest
+    ");
+    assert_snapshot!(
+        check("{apiKey: k, baseURL: 'https://a/b?key=c', timeout: 0s, responseBytes: 1KiB, concurrent: 0}"),
+        @"
+    tools.yaml:4:47: spec.builtins.openRouter.baseURL: this is not the base URL of an API
+      expected a URL without a query, such as https://openrouter.ai/api/v1
+      hint: remove the query
+    tools.yaml:4:77: spec.builtins.openRouter.timeout: this is zero
+      expected a duration above zero
+    tools.yaml:4:96: spec.builtins.openRouter.responseBytes: this is too small
+      expected a size of 65536 or more
+    tools.yaml:4:114: spec.builtins.openRouter.concurrent: this number is out of range
+      expected a whole number from 1 to 1000000000
+    "
+    );
 }
 
 #[test]
@@ -152,7 +379,7 @@ fn builtin_tools_and_their_limits() {
     tools.yaml:4:72: spec.builtins.results.models.b.more: unknown field
       expected threshold
     tools.yaml:4:105: spec.builtins.search.disclosure: `none` is not a known kind of disclosure
-      expected one of auto, all, search
+      expected one of auto, all, search, code
     tools.yaml:4:119: spec.builtins.search.budget: this number is out of range
       expected a whole number from 1 to 1000000000
     tools.yaml:4:131: spec.builtins.search.pinned[0]: `a b` is not a pattern of tools
@@ -245,7 +472,7 @@ fn limits() {
     ");
     assert_snapshot!(problems(&toolyard("limits: {concurrentCall: 1}")), @"
     tools.yaml:4:12: spec.limits.concurrentCall: unknown field
-      expected one of workers, requestBodyBytes, responseBytes, bytesInFlight, headerBytes, connections, connectionsPerAddress, sessions, sessionsPerOwner, concurrentCalls, concurrentCallsPerHandler, queuedCalls, queuedNotices, parkedCalls, tasks, replayBytes, listPage, queuedRecords, queuedRecordBytes, toolsPerHandler, jsonDepth, processes, lanesPerHandler, laneListBytes, processMemoryBytes, metricLabels, queuedSpans, storeQueue, storeConnections
+      expected one of workers, requestBodyBytes, responseBytes, bytesInFlight, headerBytes, connections, connectionsPerAddress, sessions, sessionsPerOwner, concurrentCalls, concurrentCallsPerHandler, queuedCalls, queuedNotices, parkedCalls, tasks, replayBytes, listPage, queuedRecords, queuedRecordBytes, toolsPerHandler, jsonDepth, toolDescription, argumentDescription, exampleBytes, processes, lanesPerHandler, laneListBytes, processMemoryBytes, metricLabels, queuedSpans, storeQueue, storeConnections
       hint: did you mean `concurrentCalls`?
     ");
 }
@@ -334,10 +561,10 @@ timeouts:
       expected true or false
       hint: write true or false, without quotes
     tools.yaml:6:3: spec.alowedHosts: unknown field
-      expected one of listen, grpc, tls, proxyProtocol, allowUnauthenticated, allowedHosts, allowedOrigins, secretsDir, store, cluster, audit, sandbox, programs, functions, builtins, llm, limits, timeouts, telemetry, logs
+      expected one of listen, grpc, console, tls, proxyProtocol, allowUnauthenticated, unauthenticatedAdmin, allowedHosts, allowedOrigins, secretsDir, store, cluster, bus, a2a, audit, sandbox, programs, functions, builtins, llm, limits, timeouts, telemetry, logs
       hint: did you mean `allowedHosts`?
     tools.yaml:8:5: spec.limits.conections: unknown field
-      expected one of workers, requestBodyBytes, responseBytes, bytesInFlight, headerBytes, connections, connectionsPerAddress, sessions, sessionsPerOwner, concurrentCalls, concurrentCallsPerHandler, queuedCalls, queuedNotices, parkedCalls, tasks, replayBytes, listPage, queuedRecords, queuedRecordBytes, toolsPerHandler, jsonDepth, processes, lanesPerHandler, laneListBytes, processMemoryBytes, metricLabels, queuedSpans, storeQueue, storeConnections
+      expected one of workers, requestBodyBytes, responseBytes, bytesInFlight, headerBytes, connections, connectionsPerAddress, sessions, sessionsPerOwner, concurrentCalls, concurrentCallsPerHandler, queuedCalls, queuedNotices, parkedCalls, tasks, replayBytes, listPage, queuedRecords, queuedRecordBytes, toolsPerHandler, jsonDepth, toolDescription, argumentDescription, exampleBytes, processes, lanesPerHandler, laneListBytes, processMemoryBytes, metricLabels, queuedSpans, storeQueue, storeConnections
       hint: did you mean `connections`?
     tools.yaml:9:18: spec.limits.headerBytes: `big` is not a size
       expected a number of bytes, alone or with a unit: 65536, 64KiB, 4MiB, 1GiB
@@ -385,4 +612,42 @@ logs: {format: text, filter: 'inof,hyper=loud'}
       expected a number from 0 to 1, such as 0.1
       hint: write the number without quotes
     ");
+}
+
+#[test]
+fn web_is_enabled_by_its_section_only() {
+    let web = |fields: &str| valid(&toolyard(fields)).process.builtins.and_then(|builtins| builtins.web);
+    assert_eq!(web("builtins: {}"), None);
+    assert_eq!(web("builtins: {web: {enabled: false}}"), None);
+    assert!(web("builtins: {web: {}}").is_some_and(|web| web.search_key().is_none()));
+    assert!(web("builtins: {web: {apiKeyEnvVar: UNSET}}").is_some_and(|web| web.search_key().is_none()));
+    let key = web("builtins: {web: {apiKeyEnvVar: TOKEN}}").and_then(|web| web.search_key().cloned());
+    assert_eq!(key, Some(SecretString::new(super::SECRET_VALUE)));
+}
+
+#[test]
+fn bus() {
+    assert_snapshot!(problems(&toolyard("bus: {url: 'amqp://me:hunter2@', redeliveries: 101, exchange: a.b}")), @"
+    tools.yaml:4:14: spec.bus.url: this is not the URL of a message broker
+      expected a URL such as amqp://broker.example.com:5672 (RabbitMQ) or nats://broker.example.com:4222 (NATS)
+    tools.yaml:4:50: spec.bus.redeliveries: this number is out of range
+      expected a whole number from 0 to 100
+    tools.yaml:4:65: spec.bus.exchange: `a.b` is not a name on a message bus
+      expected at most 64 letters, digits, `-` and `_`, such as rockbot
+    ");
+    assert_snapshot!(problems(&toolyard("bus: {url: 'http://a', worker: {acknowledge: never, tools: ['a b']}}")), @"
+    tools.yaml:4:14: spec.bus.url: this is not the URL of a message broker
+      expected a URL such as amqp://broker.example.com:5672 (RabbitMQ) or nats://broker.example.com:4222 (NATS)
+      hint: the scheme is one of amqp, amqps, nats, tls
+    tools.yaml:4:48: spec.bus.worker.acknowledge: `never` is not a known time of an acknowledgement
+      expected one of auto, before, after
+    tools.yaml:4:63: spec.bus.worker.tools[0]: `a b` is not a pattern of tools
+      expected `NAME` or `HANDLER/NAME`, where `*` stands for any characters
+    ");
+    assert_snapshot!(problems(&toolyard("bus: {worker: {key: abc, tools: [weather]}}")), @"
+    tools.yaml:4:17: spec.bus.worker: `key` already decides the caller and its tools
+      hint: remove `principal` and `tools`; `toolyard key create --scope` sets the tools
+    ");
+    let settings = valid(&toolyard("bus: {url: 'nats://me:hunter2@a:4222,nats://b'}")).process.bus;
+    assert!(!format!("{settings:?}").contains("hunter2"));
 }

@@ -127,11 +127,11 @@ fn handler_names_are_unique_across_registries() {
     let broken = "  - {name: a, type: client}\n  - {name: a, type: ftp}\n";
     assert_snapshot!(problems(&registry(broken)), @"
     tools.yaml:6:21: spec.handlers[0].type: handler type `client` is not yet supported
-      expected one of mcp, http, grpc, openapi, function, cortexone
+      expected one of mcp, http, grpc, openapi, function, cortexone, bus
     tools.yaml:7:12: spec.handlers[1].name: duplicate handler name
       hint: first defined at tools.yaml:6:12: spec.handlers[0].name
     tools.yaml:7:21: spec.handlers[1].type: `ftp` is not a known handler type
-      expected one of mcp, http, grpc, openapi, function, cortexone
+      expected one of mcp, http, grpc, openapi, function, cortexone, bus
     ");
 }
 
@@ -148,16 +148,16 @@ fn registry_names_are_unique() {
 fn handler_types() {
     assert_snapshot!(problems(&handler("").replace("mcp\n", "mpc\n")), @"
     tools.yaml:7:11: spec.handlers[0].type: `mpc` is not a known handler type
-      expected one of mcp, http, grpc, openapi, function, cortexone
+      expected one of mcp, http, grpc, openapi, function, cortexone, bus
       hint: did you mean `mcp`?
     ");
     assert_snapshot!(problems(&handler("").replace("mcp\n", "ftp\n")), @"
     tools.yaml:7:11: spec.handlers[0].type: `ftp` is not a known handler type
-      expected one of mcp, http, grpc, openapi, function, cortexone
+      expected one of mcp, http, grpc, openapi, function, cortexone, bus
     ");
     assert_snapshot!(problems(&handler("").replace("mcp\n", "client\n")), @"
     tools.yaml:7:11: spec.handlers[0].type: handler type `client` is not yet supported
-      expected one of mcp, http, grpc, openapi, function, cortexone
+      expected one of mcp, http, grpc, openapi, function, cortexone, bus
     ");
     assert_snapshot!(problems(&registry("  - name: a\n    type: mcp\n")), @"tools.yaml:6:5: spec.handlers[0].mcpConfig: this field is required");
 }

@@ -77,7 +77,10 @@ fn every_field() -> Vec<JsonDocument> {
 fn read(document: &JsonDocument) -> Result<Manifest, ManifestProblems> {
     let mut sources = vec![super::source("a.json", &document.0.to_string())];
     if document.0["kind"] == "ToolRegistry" {
-        sources.push(super::source("b.yaml", &super::toolyard("secretsDir: /run/secrets")));
+        sources.push(super::source(
+            "b.yaml",
+            &super::toolyard("secretsDir: /run/secrets\nbus: {url: 'nats://a'}"),
+        ));
     }
     parse_with(&sources, &environment)
 }
@@ -184,7 +187,25 @@ fn schemas_and_readers_agree_on_mutations() {
     let report_lines =
         refused_only_by_reader.iter().map(|(path, change)| format!("{path}: {}", change.join(" ")));
     assert_snapshot!(report_lines.collect::<Vec<_>>().join("\n"), @r#"
+    spec.builtins.agents.cards.*.signature: {}
     spec.builtins.mcp.allow.hosts.*: "~~" "~~"
+    spec.builtins.schedules.action: {} {} {}
+    spec.builtins.schedules.action.bus: (absent)
+    spec.builtins.schedules.action.tool: (absent)
+    spec.builtins.schedules.action.webhook: (absent)
+    spec.builtins.schedules.action.webhook.secret: "~~"
+    spec.builtins.schedules.timeZone: "~~"
+    spec.builtins.subagents.cost: "~~"
+    spec.builtins.subagents.inputPrice: "~~"
+    spec.builtins.subagents.outputPrice: "~~"
+    spec.builtins.web.endpoint: (absent)
+    spec.builtins.web.hosts.*: "~~"
+    spec.builtins.web.privateHosts.*: "~~"
+    spec.builtins.web.userAgent: "~~"
+    spec.bus: (absent) {}
+    spec.bus.url: (absent)
+    spec.bus.worker.tools: []
+    spec.bus.worker.tools.*: "~~"
     spec.guides.*.file: "~~"
     spec.handlers.*.endpoint: (absent)
     spec.handlers.*.endpoint.url: "~~" "~~"
@@ -195,7 +216,11 @@ fn schemas_and_readers_agree_on_mutations() {
     spec.handlers.*.httpConfig.endpoint: (absent)
     spec.handlers.*.httpConfig.responseMapping: "~~"
     spec.handlers.*.httpConfig.urlTemplate: "~~"
+    spec.handlers.*.selector.matchLabels.a.example/tool: "~~"
+    spec.handlers.*.selector.matchLabels.team: "~~"
+    spec.llm: (absent)
     spec.sandbox.packageHosts.*: "~~" "~~"
+    spec.secretsDir: (absent)
     "#);
 }
 
@@ -225,6 +250,7 @@ spec:
     - {name: e, type: function, functionConfig: {id: a}}
     - {name: f, type: cortexone, cortexoneConfig: {id: a, version: '1', apiKey: a}}
     - {name: g, type: grpc, grpcConfig: {endpoint: 'a:1'}}
+    - {name: h, type: bus, busConfig: {}}
 ---
 apiVersion: toolyard.dev/v1alpha1
 kind: Toolyard
@@ -241,6 +267,11 @@ spec: {limits: {}, timeouts: {}, telemetry: {otlp: {endpoint: 'https://a.example
                 all.extend(schema.field_at(&field));
                 // Other types of handlers may not have the field.
                 if let Ok(explicit) = read(&document.with(&field, default)) {
+                    let explicit = Manifest {
+                        digest: manifest.digest.clone(),
+                        documents: manifest.documents.clone(),
+                        ..explicit
+                    };
                     assert_eq!(explicit, manifest, "{field:?}");
                     compared.extend(schema.field_at(&field));
                 }

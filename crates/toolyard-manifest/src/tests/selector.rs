@@ -28,6 +28,16 @@ fn selector_needs_neither_type_nor_tool() {
 
 #[test]
 fn mistakes() {
+    assert_snapshot!(problems(&handler("selector: {matchLabels: {'a b': 'c d', '': x, 'B/c': y, a.example/b_C: 'D.e'}}")), @r#"
+    tools.yaml:7:30: spec.handlers[0].selector.matchLabels["a b"]: `a b` is not the key of a label
+      expected at most 63 letters, digits, `-`, `_` and `.`, such as app or example.com/team
+    tools.yaml:7:37: spec.handlers[0].selector.matchLabels["a b"]: `c d` is not the value of a label
+      expected at most 63 letters, digits, `-`, `_` and `.`, with a letter or digit at either end
+    tools.yaml:7:44: spec.handlers[0].selector.matchLabels[""]: `` is not the key of a label
+      expected at most 63 letters, digits, `-`, `_` and `.`, such as app or example.com/team
+    tools.yaml:7:51: spec.handlers[0].selector.matchLabels["B/c"]: `B/c` is not the key of a label
+      expected at most 63 letters, digits, `-`, `_` and `.`, such as app or example.com/team
+    "#);
     assert_snapshot!(problems(&handler("selector: {}")), @"tools.yaml:7:15: spec.handlers[0].selector.matchLabels: this field is required");
     assert_snapshot!(problems(&handler("selector: {matchLabels: {}}")), @"
     tools.yaml:7:29: spec.handlers[0].selector.matchLabels: this matches every Service

@@ -133,7 +133,7 @@ fn alias_needs_a_complete_anchor_in_its_document() {
 fn merge_keys_are_explained() {
     assert_snapshot!(problems("apiVersion: toolyard.dev/v1alpha1\nkind: Toolyard\nspec: {<<: {listen: x}}\n"), @r#"
     tools.yaml:3:8: spec["<<"]: unknown field
-      expected one of listen, grpc, tls, proxyProtocol, allowUnauthenticated, allowedHosts, allowedOrigins, secretsDir, store, cluster, audit, sandbox, programs, functions, builtins, llm, limits, timeouts, telemetry, logs
+      expected one of listen, grpc, console, tls, proxyProtocol, allowUnauthenticated, unauthenticatedAdmin, allowedHosts, allowedOrigins, secretsDir, store, cluster, bus, a2a, audit, sandbox, programs, functions, builtins, llm, limits, timeouts, telemetry, logs
       hint: YAML 1.2 has no merge keys: write the fields out
     "#);
 }

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use toolyard_core::registry::EntryKind;
@@ -36,7 +36,7 @@ use super::transport::{
     ClientTransport, ConnectionSignals, OutgoingRequest, ProcessEnded, TransportError, UpstreamResult,
 };
 use super::{ClientOptions, convert};
-use crate::wire::headers::{self, HeaderParam};
+use crate::wire::headers::{self, HeaderParam, RequestHeaders};
 use crate::wire::{ProtocolEra, ProtocolRevision, RequestId, RpcError, message, method};
 
 /// The reason why a connection cannot be opened.
@@ -377,10 +377,10 @@ impl UpstreamConnection {
         matches!((&self.transport, self.revision.era()), (ClientTransport::Http(_), ProtocolEra::Modern))
     }
 
-    fn method_headers(&self, method: &'static str) -> HeaderMap {
+    fn method_headers(&self, method: &'static str) -> RequestHeaders {
         match self.mirrors_headers() {
             true => headers::method_headers(self.revision, method),
-            false => HeaderMap::new(),
+            false => RequestHeaders::new(),
         }
     }
 

@@ -19,15 +19,15 @@ const MODERN_META: [&str; 4] =
 /// Returns the parameters of a call: those of the client, with the server's own name of the target, which is returned
 /// as well, and with the gateway's `_meta`.
 pub(super) fn call_params(
-    call: Call,
+    call: &Call,
     id: u64,
     revision: ProtocolRevision,
     info: &Json,
 ) -> (Arc<str>, Object) {
-    let mut params = call.params;
+    let mut params = call.params.clone();
     match &call.target {
-        CallTarget::Tool(name) | CallTarget::Prompt(name) => params.set("name", Json::string(name)),
-        CallTarget::Resource(uri) => params.set("uri", Json::string(uri)),
+        CallTarget::Tool(name) | CallTarget::Prompt(name) => params.set_string("name", name),
+        CallTarget::Resource(uri) => params.set_string("uri", uri),
         CallTarget::Task(task) => params.set("taskId", Json::string(&task.id)),
         // The parameters are complete.
         CallTarget::Function(_) => {}
@@ -38,9 +38,9 @@ pub(super) fn call_params(
             params.set("ref", client_reference(&params).with("uri", Json::string(uri)).to_json());
         }
     }
-    set_meta(&mut params, call.meta, id, revision, info, &*call.client);
-    let name = match call.target {
-        CallTarget::Task(task) => task.id,
+    set_meta(&mut params, call.meta.clone(), id, revision, info, &*call.client);
+    let name = match &call.target {
+        CallTarget::Task(task) => task.id.clone(),
         target => target.name().clone(),
     };
     (name, params)
@@ -64,10 +64,10 @@ pub(super) fn set_meta(
         ProtocolEra::Legacy => MODERN_META.iter().for_each(|name| drop(meta.remove(name))),
         ProtocolEra::Modern => {
             match client.log_level() {
-                Some(level) => meta.set(meta::LOG_LEVEL, Json::string(level.as_str())),
+                Some(level) => meta.set_string(meta::LOG_LEVEL, level.as_str()),
                 None => drop(meta.remove(meta::LOG_LEVEL)),
             }
-            meta.set(meta::PROTOCOL_VERSION, Json::string(revision.as_str()));
+            meta.set_string(meta::PROTOCOL_VERSION, revision.as_str());
             meta.set(meta::CLIENT_CAPABILITIES, client_capabilities(client));
             if meta.get(meta::CLIENT_INFO).is_none() {
                 meta.set(meta::CLIENT_INFO, info.clone());
@@ -88,7 +88,7 @@ pub(super) fn set_meta(
 /// Returns the capabilities that the client declares, including extensions.
 fn client_capabilities(client: &dyn Client) -> Json {
     let declared = client.capabilities().filter(|declared| declared.is_object());
-    declared.cloned().unwrap_or_else(|| Object::new().to_json())
+    declared.cloned().unwrap_or_else(Json::empty_object)
 }
 
 /// Returns the levels of nesting around the content of an answer: the result, and the task that has it.

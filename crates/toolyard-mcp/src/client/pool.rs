@@ -5,7 +5,6 @@ pub(super) mod connection_keeper;
 pub(super) mod connector;
 pub(super) mod dedicated_connection;
 pub(super) mod dedicated_pool;
-pub(super) mod failure_log;
 pub(super) mod open_connections;
 mod owner_updates;
 pub(super) mod usage;

@@ -84,11 +84,13 @@ impl UpstreamRetry {
     pub(super) async fn run_attempts<F: Future<Output = Result<Outcome, AttemptError>>>(
         &self,
         mut call: Call,
-        attempt: impl Fn(Call) -> F,
+        attempt: impl Fn(Arc<Call>) -> F,
     ) -> Result<Outcome, ToolError> {
         let observed =
             Arc::new(ObservedClient { client: call.client.clone(), was_contacted: AtomicBool::new(false) });
         call.client = observed.clone();
+        // A call that is repeated is not copied.
+        let call = Arc::new(call);
         let next = |answer: &Result<Outcome, AttemptError>| match answer {
             Err(failure) if !observed.was_contacted() => failure.decision,
             Ok(_) | Err(_) => RetryDecision::Never,

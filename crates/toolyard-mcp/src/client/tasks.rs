@@ -19,17 +19,17 @@ const POLL_INTERVAL_RANGE: (Duration, Duration) = (Duration::from_millis(100), D
 
 impl UpstreamConnection {
     /// Performs a call of such a tool.
-    pub(super) async fn invoke_as_task(&self, mut call: Call) -> Result<UpstreamResult, AttemptError> {
+    pub(super) async fn invoke_as_task(&self, call: &Call) -> Result<UpstreamResult, AttemptError> {
+        let mut call = call.clone();
         call.params.set("task", Object::new().to_json());
-        let task_call = Call { params: Object::new(), ..call.clone() };
-        let created = self.invoke(method::TOOLS_CALL, call).await?;
+        let created = self.invoke(method::TOOLS_CALL, &call).await?;
         let Some(id) = created_task_id(&created) else {
             return Ok(created);
         };
         let mut guard = LegacyTaskGuard { connection: self, id: id.clone(), is_over: false };
-        let (tool, handler) = (task_call.target.name().clone(), self.name.clone());
+        let (tool, handler) = (call.target.name().clone(), self.name.clone());
         let task = TaskReference { tool, handler, id, action: TaskAction::Get };
-        let task_call = Call { target: CallTarget::Task(task), ..task_call };
+        let task_call = Call { target: CallTarget::Task(task), params: Object::new(), ..call };
         let answer = self.task_result(&task_call).await;
         // After any failure another task could repeat the work.
         let answer = answer.map_err(|error| AttemptError::permanent(ToolError::from(error)))?;
@@ -41,11 +41,11 @@ impl UpstreamConnection {
     /// meanwhile; FastMCP answers at once, with an error until the end.
     async fn task_result(&self, task: &Call) -> Result<UpstreamResult, TransportError> {
         loop {
-            let answer = self.invoke(method::TASKS_RESULT, task.clone()).await?;
+            let answer = self.invoke(method::TASKS_RESULT, task).await?;
             if answer.is_ok() {
                 return Ok(answer);
             }
-            let state = self.invoke(method::TASKS_GET, task.clone()).await?;
+            let state = self.invoke(method::TASKS_GET, task).await?;
             let Some(interval) = poll_interval(&state) else { return Ok(answer) };
             sleep(interval).await;
         }

@@ -5,6 +5,7 @@ pub(super) mod endpoint;
 pub(super) mod events;
 pub(super) mod function;
 mod inbox;
+mod non_messages;
 mod session_errors;
 pub(super) mod sse;
 pub(super) mod stderr_log;
@@ -20,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use bytes::Bytes;
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use toolyard_core::{CauseCode, Client, ClientNotification, Json, NotificationBody, Object, ToolError};
@@ -38,6 +39,7 @@ use streamable_http::HttpTransport;
 
 use super::catalog::followed_resources::FollowedResources;
 use super::catalog::list_invalidation::{ListInvalidation, ListSet};
+use crate::wire::headers::RequestHeaders;
 use crate::wire::{RequestId, RpcError, RpcMessage, meta, method};
 
 /// The reason why a request was not answered.
@@ -210,7 +212,7 @@ pub(super) struct OutgoingRequest {
     pub(super) id: u64,
     pub(super) message: Bytes,
     /// HTTP headers of the request.
-    pub(super) headers: HeaderMap,
+    pub(super) headers: RequestHeaders,
     /// Time after which no caller waits for the answer, if known.
     pub(super) deadline: Option<Instant>,
     /// Name of the caller that the answer is for; `None` for the gateway itself and for clients of this machine.

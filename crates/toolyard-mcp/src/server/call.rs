@@ -7,7 +7,8 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use tokio::time::timeout;
 use toolyard_core::{
-    Call, CallTarget, Caller, Client, CompletionReference, Json, Object, Outcome, TaskAction, TaskReference,
+    Call, CallTarget, Caller, Client, CompletionReference, InputRequest, Json, Object, Outcome, TaskAction,
+    TaskReference,
 };
 
 use super::interaction::multi_round_trip::{self, CallExecution, ExecutionStep, InvokeResult};
@@ -181,7 +182,10 @@ impl McpFrontend {
             },
             TicketLocation::Server { handler, tool, task } => {
                 let target = CallTarget::Task(TaskReference { tool, handler, id: task, action });
-                let mut result = self.gateway.invoke(build_call(target.clone(), request, &context)).await;
+                let mut call = build_call(target.clone(), request, &context);
+                // The task is known, and its requests for input are left out if the client does not take them.
+                call.caller.lends_model = true;
+                let mut result = self.gateway.invoke(call).await;
                 if let Ok(Outcome::Done(output)) = &mut result
                     && output.body.get("taskId").is_some()
                 {
@@ -191,6 +195,21 @@ impl McpFrontend {
                 convert::to_answer(result, &target, ProtocolEra::Modern)
             }
             TicketLocation::Gateway(_) => Err(tasks::unknown_task()),
+        }
+    }
+
+    /// Returns true if the model of the sender can be used after its call: in its session, or by the input that a task
+    /// requests.
+    pub(super) fn lends_model(&self, sender: &RequestContext) -> bool {
+        match &sender.peer {
+            Some(peer) => peer.lends_model(),
+            None => {
+                let declared = sender.client.capabilities();
+                sender.era == ProtocolEra::Modern
+                    && self.offers.tasks != TaskOffer::Never
+                    && tasks::has_opted_in(declared)
+                    && InputRequest::can_give_tools(declared)
+            }
         }
     }
 
@@ -206,7 +225,18 @@ impl McpFrontend {
 fn build_call(target: CallTarget, request: McpRequest, context: &RequestContext) -> Call {
     let McpRequest { params, meta, .. } = request;
     let (caller, client) = (context.caller.clone(), context.client.clone());
-    Call { target, params, meta, caller, origin: context.origin.clone(), deadline: None, client }
+    let origin = context.origin.clone();
+    Call {
+        target,
+        params,
+        meta,
+        caller,
+        origin,
+        deadline: None,
+        handler_deadline: None,
+        parent: None,
+        client,
+    }
 }
 
 /// Returns the identity of a request.

@@ -4,6 +4,7 @@
 pub(super) mod multi_round_trip;
 pub(super) mod outbound_requests;
 pub(super) mod request_client;
+mod session_client;
 pub(super) mod suspended_calls;
 pub(super) mod ticket;
 mod url_elicitation;

@@ -18,7 +18,12 @@ pub(super) const MAX_URI_BYTES: usize = 8192;
 
 impl McpFrontend {
     /// Answers a request of any method but those that open a session or a stream.
-    pub(super) async fn answer(self: Arc<Self>, request: McpRequest, context: RequestContext) -> McpAnswer {
+    pub(super) async fn answer(
+        self: Arc<Self>,
+        request: McpRequest,
+        mut context: RequestContext,
+    ) -> McpAnswer {
+        context.caller.lends_model = self.lends_model(&context);
         let (progress, every) = (context.client.progress(), self.limits.heartbeat);
         let answer = pin!(self.dispatch(request, context));
         with_heartbeat(progress, every, answer).await

@@ -183,6 +183,7 @@ impl SessionTable {
         let session = self.table.write().unwrap_or_else(PoisonError::into_inner).remove(id);
         session.is_some_and(|session| {
             session.streams.close();
+            session.peer.outbound_requests.close();
             session.peer.requests.cancel_all();
             true
         })
@@ -288,6 +289,13 @@ impl LegacySession {
     /// True if something besides `temporary` holders uses the session, or a call runs whose stream may be resumed.
     fn is_in_use(self: &Arc<Self>, temporary: usize) -> bool {
         Arc::strong_count(self) > temporary || self.streams.is_in_use()
+    }
+}
+
+/// Ends what waits for the client.
+impl Drop for LegacySession {
+    fn drop(&mut self) {
+        self.peer.outbound_requests.close();
     }
 }
 

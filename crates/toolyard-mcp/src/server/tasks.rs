@@ -20,11 +20,12 @@ use futures_util::stream::{BoxStream, StreamExt, unfold};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep_until};
-use toolyard_core::timestamp::iso_8601;
-use toolyard_core::{Caller, Client, ErrorCode, Json, Object, Outcome, StartedTask, ToolError};
+use toolyard_core::{
+    Caller, Client, ErrorCode, Json, Object, Outcome, StartedTask, TaskDescription, TaskStatus, ToolError,
+};
 
 use super::interaction::multi_round_trip::{CallExecution, ExecutionStep, filter_requests};
-use super::interaction::ticket::{TicketIssuer, TicketLocation, task_binding};
+use super::interaction::ticket::{TaskPlace, TicketIssuer, TicketLocation, task_binding};
 use super::{FrontendLimits, McpAnswer, RequestContext, convert};
 use crate::wire::{ProtocolEra, RpcError, error, meta};
 
@@ -39,6 +40,8 @@ pub(super) struct TaskHandover {
 
 /// True if a client supports tasks.
 pub(super) fn has_opted_in(capabilities: Option<&Json>) -> bool {
+    // Those of most clients.
+    let capabilities = capabilities.filter(|capabilities| capabilities.as_bytes() != b"{}");
     let capabilities = capabilities.and_then(|capabilities| capabilities.to_object().ok());
     let extensions = capabilities.and_then(|capabilities| capabilities.get("extensions")?.to_object().ok());
     extensions.is_some_and(|extensions| extensions.get(meta::TASKS).is_some())
@@ -88,8 +91,10 @@ pub(super) fn with_ticket(
     let (Some(owner), Some(id)) = (&started.owner, started.body.get_str("taskId")) else {
         return Err(no_id());
     };
+    let place = if started.is_here { TaskPlace::ThisGateway } else { TaskPlace::Server };
     let ticket = tickets.issue_upstream(
         &task_binding(caller),
+        place,
         [&*owner.handler, &*owner.tool, &*id],
         UPSTREAM_TASK_TTL,
     )?;
@@ -122,21 +127,6 @@ struct TaskEntry {
 struct TaskState {
     updated_at: SystemTime,
     status: TaskStatus,
-}
-
-#[derive(Debug, Clone)]
-enum TaskStatus {
-    Working,
-    InputRequired(Json),
-    Completed(Json),
-    Failed(Json),
-    Cancelled,
-}
-
-impl TaskStatus {
-    const fn is_final(&self) -> bool {
-        matches!(self, Self::Completed(_) | Self::Failed(_) | Self::Cancelled)
-    }
 }
 
 /// Maximum number of queued responses to one task.
@@ -178,7 +168,8 @@ impl TaskTable {
         let work = running.spawn(run_task(task.clone(), execution, responses, expired));
         *task.work.lock().unwrap_or_else(PoisonError::into_inner) = Some(work);
         Ok(self
-            .describe(&task, "task", &TaskState { updated_at: now, status: TaskStatus::Working })
+            .describe(&task, &TaskState { updated_at: now, status: TaskStatus::Working })
+            .to_started()
             .to_pieces())
     }
 
@@ -218,7 +209,7 @@ impl TaskTable {
     pub(super) fn get(&self, id: &str, sender: &RequestContext) -> McpAnswer {
         let task = self.find(id, &sender.caller).ok_or_else(unknown_task)?;
         let state = task.state.borrow().clone();
-        let mut description = self.describe(&task, "complete", &state);
+        let mut description = self.describe(&task, &state).to_object();
         filter_requests(&mut description, &sender.client);
         Ok(description.to_pieces())
     }
@@ -251,7 +242,7 @@ impl TaskTable {
             let (mut state, task, tasks) = followed?;
             state.changed().await.ok()?;
             let now = state.borrow_and_update().clone();
-            let mut params = tasks.describe(&task, "complete", &now);
+            let mut params = tasks.describe(&task, &now).to_object();
             params.remove("resultType");
             Some((params, (!now.status.is_final()).then_some((state, task, tasks))))
         };
@@ -269,26 +260,16 @@ impl TaskTable {
         task.filter(|task| task.started.elapsed() < self.limits.task_ttl).cloned()
     }
 
-    fn describe(&self, task: &TaskEntry, result_type: &str, state: &TaskState) -> Object {
-        let millis = |time: Duration| Json::unsigned(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
-        let (status, member) = match &state.status {
-            TaskStatus::Working => ("working", None),
-            TaskStatus::InputRequired(requests) => ("input_required", Some(("inputRequests", requests))),
-            TaskStatus::Completed(result) => ("completed", Some(("result", result))),
-            TaskStatus::Failed(error) => ("failed", Some(("error", error))),
-            TaskStatus::Cancelled => ("cancelled", None),
-        };
-        let description = Object::new()
-            .with("resultType", Json::string(result_type))
-            .with("taskId", Json::string(&task.id))
-            .with("status", Json::string(status))
-            .with("createdAt", Json::string(&iso_8601(task.created)))
-            .with("lastUpdatedAt", Json::string(&iso_8601(state.updated_at)))
-            .with("ttlMs", millis(self.limits.task_ttl))
-            .with("pollIntervalMs", millis(self.limits.task_poll_interval));
-        member
-            .into_iter()
-            .fold(description, |description, (name, value)| description.with(name, value.clone()))
+    fn describe<'a>(&self, task: &'a TaskEntry, state: &TaskState) -> TaskDescription<'a> {
+        TaskDescription {
+            id: &task.id,
+            status: state.status.clone(),
+            message: None,
+            created: task.created,
+            changed: state.updated_at,
+            ttl: self.limits.task_ttl,
+            poll_interval: self.limits.task_poll_interval,
+        }
     }
 
     fn table(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<TaskEntry>>> {

@@ -2,11 +2,12 @@
 //! that a load balancer can route without reading bodies.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use memchr::memmem;
+use memchr::memmem::Finder;
 use serde_json::Value;
 use toolyard_core::{Json, Object};
 
@@ -61,7 +62,8 @@ fn invalid<T>(problem: impl Into<String>) -> Result<T, BadAnnotation> {
 pub fn header_params(input_schema: Option<&Json>) -> Result<Vec<HeaderParam>, BadAnnotation> {
     let Some(schema) = input_schema else { return Ok(Vec::new()) };
     // Few schemas have annotations: skip the others without parsing them.
-    if memmem::find(schema.as_bytes(), ANNOTATION.as_bytes()).is_none() {
+    static SEARCH: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(ANNOTATION));
+    if SEARCH.find(schema.as_bytes()).is_none() {
         return Ok(Vec::new());
     }
     let mut params = Vec::new();
@@ -216,12 +218,17 @@ fn single<'a>(headers: &'a HeaderMap, header: &HeaderName) -> Result<Option<&'a 
     }
 }
 
+/// Headers of a request beside those of every request, to be inserted in this order. It is copied into a map once, so that
+/// it is none itself.
+pub type RequestHeaders = Vec<(HeaderName, HeaderValue)>;
+
 /// Returns the headers of every modern request.
 #[must_use]
-pub fn method_headers(revision: ProtocolRevision, method: &'static str) -> HeaderMap {
-    let mut headers = HeaderMap::with_capacity(8);
-    headers.insert(PROTOCOL_VERSION, HeaderValue::from_static(revision.as_str()));
-    headers.insert(METHOD, HeaderValue::from_static(method));
+pub fn method_headers(revision: ProtocolRevision, method: &'static str) -> RequestHeaders {
+    // Room for the name, too.
+    let mut headers = Vec::with_capacity(3);
+    headers.push((PROTOCOL_VERSION, HeaderValue::from_static(revision.as_str())));
+    headers.push((METHOD, HeaderValue::from_static(method)));
     headers
 }
 

@@ -227,20 +227,25 @@ pub fn notification_with(method: &str, body: &NotificationBody) -> Bytes {
 
 fn write_method(method: &str, params: &Object, out: &mut Vec<u8>) {
     out.extend_from_slice(b",\"method\":");
-    out.extend_from_slice(Json::string(method).as_bytes());
+    Json::write_string(method, out);
     out.extend_from_slice(b",\"params\":");
     params.write(out);
     out.push(b'}');
 }
 
-/// Writes a response in pieces. Without an `id`, it has no such member.
+/// Maximum size in bytes of a result that is copied into one piece with its envelope.
+const WORTH_COPYING: usize = 8 * 1024;
+
+/// Writes a response in pieces, or in one if it is small. Without an `id`, it has no such member.
 #[must_use]
 pub fn response(id: Option<&RequestId>, answer: Result<Vec<Bytes>, RpcError>) -> Vec<Bytes> {
     let (name, body) = match answer {
         Ok(result) => ("result", result),
         Err(error) => ("error", vec![error.body().bytes()]),
     };
-    let mut head = Vec::with_capacity(64);
+    let length: usize = body.iter().map(Bytes::len).sum();
+    let is_small = length <= WORTH_COPYING;
+    let mut head = Vec::with_capacity(64 + if is_small { length } else { 0 });
     head.extend_from_slice(b"{\"jsonrpc\":\"2.0\"");
     if let Some(id) = id {
         head.extend_from_slice(b",\"id\":");
@@ -249,6 +254,11 @@ pub fn response(id: Option<&RequestId>, answer: Result<Vec<Bytes>, RpcError>) ->
     head.extend_from_slice(b",\"");
     head.extend_from_slice(name.as_bytes());
     head.extend_from_slice(b"\":");
+    if is_small {
+        body.iter().for_each(|piece| head.extend_from_slice(piece));
+        head.push(b'}');
+        return vec![head.into()];
+    }
     let head = std::iter::once(Bytes::from(head));
     head.chain(body).chain(std::iter::once(Bytes::from_static(b"}"))).collect()
 }

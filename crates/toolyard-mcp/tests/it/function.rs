@@ -69,32 +69,37 @@ impl Function {
 
     /// Returns a backend for the function.
     pub(crate) fn serve(self: &Arc<Self>) -> McpBackend {
-        let options = ClientOptions {
-            dropped_notices: Arc::default(),
-            error_lines: Default::default(),
-            launcher: None,
-            name: "gateway".into(),
-            version: "1".into(),
-            max_message_bytes: 100_000,
-            max_list_items: 100,
-            max_depth: 512,
-            connect_timeout: Duration::from_secs(30),
-            discover_timeout: Duration::from_secs(1),
-            idle_timeout: Some(Duration::from_secs(1)),
-            era: EraPreference::default(),
-            filter: UpstreamToolFilter::default(),
-            retry: UpstreamRetry { retry: RetrySchedule::never(), attempt_timeout: None },
-            dedicated: DedicatedOptions {
-                sharing: SharingMode::Client,
-                limit: 1,
-                idle_timeout: Duration::from_secs(1),
-                max_list_bytes: 0,
-            },
-            probe: Some(LivenessProbe { interval: Duration::from_secs(1), timeout: Duration::from_secs(1) }),
-            budget: toolyard_net::budget::ByteBudget::default(),
-            secrets: SecretRedactor::default(),
-        };
-        McpBackend::start("function", ServerEndpoint::Function(self.clone()), options)
+        McpBackend::start("function", ServerEndpoint::Function(self.clone()), options())
+    }
+}
+
+/// Returns the settings of a backend in a test.
+pub(crate) fn options() -> ClientOptions {
+    ClientOptions {
+        dropped_notices: Arc::default(),
+        skipped_messages: Arc::default(),
+        error_lines: Default::default(),
+        launcher: None,
+        name: "gateway".into(),
+        version: "1".into(),
+        max_message_bytes: 100_000,
+        max_list_items: 100,
+        max_depth: 512,
+        connect_timeout: Duration::from_secs(30),
+        discover_timeout: Duration::from_secs(1),
+        idle_timeout: Some(Duration::from_secs(1)),
+        era: EraPreference::default(),
+        filter: UpstreamToolFilter::default(),
+        retry: UpstreamRetry { retry: RetrySchedule::never(), attempt_timeout: None },
+        dedicated: DedicatedOptions {
+            sharing: SharingMode::Client,
+            limit: 1,
+            idle_timeout: Duration::from_secs(1),
+            max_list_bytes: 0,
+        },
+        probe: Some(LivenessProbe { interval: Duration::from_secs(1), timeout: Duration::from_secs(1) }),
+        budget: toolyard_net::budget::ByteBudget::default(),
+        secrets: SecretRedactor::default(),
     }
 }
 

@@ -74,7 +74,7 @@ async fn legacy_methods() {
     }
     assert_snapshot!(outputs[0], @r#"
     ping: "result":{}
-    tools/list: "result":{"tools":[{"name":"echo","inputSchema":{"type":"object"}},{"name":"strict","inputSchema":{"type":"object","required":["n"]}},{"name":"tell"},{"name":"ask"},{"name":"try"},{"name":"need"},{"name":"wait"},{"name":"fail"},{"name":"may","execution":{"taskSupport":"optional"}},{"name":"must","execution":{"taskSupport":"required"}}]}
+    tools/list: "result":{"tools":[{"name":"echo","inputSchema":{"type":"object"}},{"name":"strict","inputSchema":{"type":"object","required":["n"]}},{"name":"tell","inputSchema":{"type":"object"}},{"name":"ask","inputSchema":{"type":"object"}},{"name":"try","inputSchema":{"type":"object"}},{"name":"need","inputSchema":{"type":"object"}},{"name":"wait","inputSchema":{"type":"object"}},{"name":"fail","inputSchema":{"type":"object"}},{"name":"may","execution":{"taskSupport":"optional"},"inputSchema":{"type":"object"}},{"name":"must","execution":{"taskSupport":"required"},"inputSchema":{"type":"object"}}]}
     tools/call: "result":{"content":[{"type":"text","text":"{\"n\":1.10}"}]}
     prompts/list: "result":{"prompts":[{"name":"greet"}]}
     prompts/get: "result":{"description":"greet","messages":[]}
@@ -106,7 +106,7 @@ async fn modern_methods() {
     assert_snapshot!(outputs[0], @r#"
     server/discover: "result":{"supportedVersions":["2026-07-28","2025-11-25","2025-06-18","2025-03-26","2024-11-05"],"capabilities":{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"completions":{},"logging":{},"extensions":{"io.modelcontextprotocol/tasks":{}}},"ttlMs":30000,"cacheScope":"public","resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"gateway","version":"1"}}}
     ping: "error":{"code":-32601,"message":"Method not found: ping"}
-    tools/list: "result":{"tools":[{"name":"echo","inputSchema":{"type":"object"}},{"name":"strict","inputSchema":{"type":"object","required":["n"]}},{"name":"tell"},{"name":"ask"},{"name":"try"},{"name":"need"},{"name":"wait"},{"name":"fail"},{"name":"may","execution":{"taskSupport":"optional"}},{"name":"must","execution":{"taskSupport":"required"}}],"ttlMs":30000,"cacheScope":"public","resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"gateway","version":"1"}}}
+    tools/list: "result":{"tools":[{"name":"echo","inputSchema":{"type":"object"}},{"name":"strict","inputSchema":{"type":"object","required":["n"]}},{"name":"tell","inputSchema":{"type":"object"}},{"name":"ask","inputSchema":{"type":"object"}},{"name":"try","inputSchema":{"type":"object"}},{"name":"need","inputSchema":{"type":"object"}},{"name":"wait","inputSchema":{"type":"object"}},{"name":"fail","inputSchema":{"type":"object"}},{"name":"may","execution":{"taskSupport":"optional"},"inputSchema":{"type":"object"}},{"name":"must","execution":{"taskSupport":"required"},"inputSchema":{"type":"object"}}],"ttlMs":30000,"cacheScope":"public","resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"gateway","version":"1"}}}
     tools/call: "result":{"content":[{"type":"text","text":"{\"n\":1.10}"}],"resultType":"complete"}
     prompts/list: "result":{"prompts":[{"name":"greet"}],"ttlMs":30000,"cacheScope":"public","resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"gateway","version":"1"}}}
     prompts/get: "result":{"description":"greet","messages":[],"resultType":"complete"}

@@ -48,9 +48,9 @@ async fn long_lists_are_paginated() {
     let gateway = gateway();
     let mut client = Client::new(&gateway, Transport::Web, LEGACY[3], "{}").await;
     assert_snapshot!(pages(&mut client, "tools/list").await.join("\n"), @r#"
-    "result":{"tools":[{"name":"a","x":1.0},{"name":"b"}],"nextCursor":"CURSOR"}}
-    "result":{"tools":[{"name":"c"},{"name":"d"}],"nextCursor":"CURSOR"}}
-    "result":{"tools":[{"name":"e"}]}}
+    "result":{"tools":[{"name":"a","x":1.0,"inputSchema":{"type":"object"}},{"name":"b","inputSchema":{"type":"object"}}],"nextCursor":"CURSOR"}}
+    "result":{"tools":[{"name":"c","inputSchema":{"type":"object"}},{"name":"d","inputSchema":{"type":"object"}}],"nextCursor":"CURSOR"}}
+    "result":{"tools":[{"name":"e","inputSchema":{"type":"object"}}]}}
     "#);
     assert_snapshot!(pages(&mut client, "prompts/list").await.join("\n"), @r#"
     "result":{"prompts":[{"name":"greet"}]}}
@@ -58,9 +58,9 @@ async fn long_lists_are_paginated() {
     // All pages have the same cache hint.
     let mut modern = Client::new(&gateway, Transport::Web, MODERN, "{}").await;
     assert_snapshot!(pages(&mut modern, "tools/list").await.join("\n"), @r#"
-    "result":{"tools":[{"name":"a","x":1.0},{"name":"b"}],"nextCursor":"CURSOR","ttlMs":30000,"cacheScope":"public","resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"gateway","version":"1"}}}}
-    "result":{"tools":[{"name":"c"},{"name":"d"}],"nextCursor":"CURSOR","ttlMs":30000,"cacheScope":"public","resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"gateway","version":"1"}}}}
-    "result":{"tools":[{"name":"e"}],"ttlMs":30000,"cacheScope":"public","resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"gateway","version":"1"}}}}
+    "result":{"tools":[{"name":"a","x":1.0,"inputSchema":{"type":"object"}},{"name":"b","inputSchema":{"type":"object"}}],"nextCursor":"CURSOR","ttlMs":30000,"cacheScope":"public","resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"gateway","version":"1"}}}}
+    "result":{"tools":[{"name":"c","inputSchema":{"type":"object"}},{"name":"d","inputSchema":{"type":"object"}}],"nextCursor":"CURSOR","ttlMs":30000,"cacheScope":"public","resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"gateway","version":"1"}}}}
+    "result":{"tools":[{"name":"e","inputSchema":{"type":"object"}}],"ttlMs":30000,"cacheScope":"public","resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"gateway","version":"1"}}}}
     "#);
 }
 
@@ -73,11 +73,22 @@ async fn cursor_survives_list_changes() {
     gateway.offer(Offered { tools: CHANGED, ..OFFERED });
     assert!(client.receive().await.contains("tools/list_changed"));
     let (second, next) = page(&mut client, "tools/list", cursor.as_deref()).await;
-    assert_eq!((second.as_str(), next), (r#""result":{"tools":[{"name":"c"},{"name":"d"}]}}"#, None));
+    assert_eq!(
+        (second.as_str(), next),
+        (
+            r#""result":{"tools":[{"name":"c","inputSchema":{"type":"object"}},{"name":"d","inputSchema":{"type":"object"}}]}}"#,
+            None
+        )
+    );
     // Another gateway accepts the same cursor.
     let mut client = Client::new(&same, Transport::Pipe, LEGACY[3], "{}").await;
     let (second, next) = page(&mut client, "tools/list", cursor.as_deref()).await;
-    assert!(second.contains(r#"[{"name":"c"},{"name":"d"}]"#) && next.is_some(), "{second}");
+    assert!(
+        second.contains(
+            r#"[{"name":"c","inputSchema":{"type":"object"}},{"name":"d","inputSchema":{"type":"object"}}]"#
+        ) && next.is_some(),
+        "{second}"
+    );
     // A cursor of tools is invalid for prompts.
     let (refused, _) = page(&mut client, "prompts/list", cursor.as_deref()).await;
     assert_snapshot!(refused, @r#""error":{"code":-32602,"message":"invalid cursor"}}"#);

@@ -204,8 +204,8 @@ impl Default for Setup {
 struct Verdicts(watch::Sender<Vec<String>>);
 
 impl CallObserver for Verdicts {
-    fn begin<'a>(&'a self, _call: &mut Call, entry: &'a RegistryEntry) -> Box<dyn ObservedCall + 'a> {
-        Box::new(CallObservation { verdicts: self, entry })
+    fn begin<'a>(&'a self, _call: &mut Call, entry: &'a RegistryEntry) -> Option<Box<dyn ObservedCall + 'a>> {
+        Some(Box::new(CallObservation { verdicts: self, entry }))
     }
 }
 

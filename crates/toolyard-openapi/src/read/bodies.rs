@@ -4,16 +4,14 @@ use serde_json::{Value, json};
 
 use super::input::{ArgumentSchema, BodyNeeds};
 use super::media::{self, MediaFamily};
-use super::parameters::{DeclaredParameter, collection_format, describe, style_options};
+use super::parameters::{DeclaredParameter, collection_format};
+use super::parts::{describe_encoding, is_file, is_single_part};
 use super::paths::OperationSite;
-use super::{DescriptionReader, OpenApiVersion, words, xml};
+use super::{DescriptionReader, OpenApiVersion, body_texts, words, xml};
 use crate::document::SpecNode;
 use crate::operation::{BodyContent, BodyKind, FormPart, ParameterLocation, PartKind, RequestBody};
 use crate::resolve::NodeRef;
 use crate::schema::{FlatSchema, flatten};
-
-/// Maximum depth of arrays and alternatives in the search for files.
-const MAX_PART_DEPTH: usize = 8;
 
 /// Maximum number of alternatives of a body whose members the description of a tool names.
 const MAX_NAMED_ALTERNATIVES: usize = 4;
@@ -55,7 +53,8 @@ impl<'d> DescriptionReader<'d> {
             media_type,
             schema: at.get("schema"),
             encoding: at.get("encoding"),
-            description: request.node,
+            media: Some(at),
+            description: request,
         };
         Ok(Some(self.body_of(&source, request.node.is_true("required"), input)))
     }
@@ -83,7 +82,8 @@ impl<'d> DescriptionReader<'d> {
                     media_type,
                     schema: body.at.get("schema"),
                     encoding: None,
-                    description: body.at.node,
+                    media: None,
+                    description: body.at,
                 };
                 Ok(Some(self.body_of(&source, body.at.node.is_true("required"), input)))
             }
@@ -115,7 +115,7 @@ impl<'d> DescriptionReader<'d> {
             let node = field.at.node;
             let kind = if node.text("type") == Some("file") { PartKind::File } else { PartKind::Text };
             let schema = match kind {
-                PartKind::File => file_schema(node),
+                PartKind::File => self.file_schema(Some(field.at)),
                 _ => self.parameter_schema(field.at, node.is_true("required"), input),
             };
             is_required |= node.is_true("required");
@@ -169,7 +169,10 @@ impl<'d> DescriptionReader<'d> {
         };
         let has_members = !matches!(kind, BodyKind::Text | BodyKind::Bytes) && is_plain_object(&flat);
         let content = match has_members {
-            true => self.members(&flat, parts, required, input),
+            true => {
+                self.add_body_texts(source, input);
+                self.members(source, &flat, parts, required, input)
+            }
             false => {
                 input.others = Some(false.into());
                 let argument = self.whole_body(source, &kind, required, input);
@@ -236,6 +239,7 @@ impl<'d> DescriptionReader<'d> {
             PartKind::File => ("file", self.file_argument(target)),
             _ => ("body", self.requests.write(target, required, &mut input.root)),
         };
+        self.add_body_texts(source, input);
         let argument = input.add(name, "body", schema, required);
         input.others = Some(false.into());
         let named = vec![(argument, name.to_owned())];
@@ -278,12 +282,14 @@ impl<'d> DescriptionReader<'d> {
     /// Adds the members of a body as arguments next to the parameters.
     fn members(
         &mut self,
+        source: &BodySource<'d>,
         flat: &FlatSchema<'d>,
         parts: &[FormPart],
         required: bool,
         input: &mut ArgumentSchema,
     ) -> BodyContent {
         let mut named = Vec::new();
+        let examples = self.body_examples(source);
         for (name, at) in &flat.properties {
             if self.requests.is_omitted(*at) {
                 continue;
@@ -291,7 +297,13 @@ impl<'d> DescriptionReader<'d> {
             let is_required = flat.required.contains(name);
             let schema = match parts.iter().find(|part| part.name == *name) {
                 Some(FormPart { kind: PartKind::File, .. }) => self.file_argument(*at),
-                _ => self.requests.write_property(name, *at, required && is_required, &mut input.root),
+                _ => {
+                    let required = required && is_required;
+                    let mut schema = self.requests.write_property(name, *at, required, &mut input.root);
+                    let examples = body_texts::of_member(&examples, name);
+                    words::add_examples(&mut schema, examples, self.options.texts.example_bytes);
+                    schema
+                }
             };
             let argument = match required {
                 true => input.add(name, "body", schema, is_required),
@@ -333,131 +345,31 @@ impl<'d> DescriptionReader<'d> {
             (BodyKind::Form(_) | BodyKind::Multipart(_), None) => json!({"type": "object"}),
             (_, None) => json!({}),
         };
-        if schema.get("description").is_none() {
-            describe(&mut schema, source.description);
+        if let (BodyKind::Multipart(_), Value::Object(keywords)) = (kind, &mut schema)
+            && !["$ref", "allOf", "anyOf", "oneOf"].iter().any(|word| keywords.contains_key(*word))
+        {
+            keywords.insert("type".to_owned(), "object".into());
         }
+        self.describe_body(&mut schema, source, kind, input);
         if *kind == BodyKind::Bytes {
             describe_encoding(&mut schema);
+        } else {
+            let examples = self.body_examples(source);
+            words::add_examples(&mut schema, examples, self.options.texts.example_bytes);
         }
         input.add("body", "content", schema, required)
-    }
-
-    fn parts(&self, source: &BodySource<'d>, flat: &FlatSchema<'d>) -> Vec<FormPart> {
-        let part = |(name, at): &(&'d str, NodeRef<'d>)| {
-            let encoding = source.encoding.and_then(|encoding| encoding.get(name)).map(|at| at.node);
-            let media_type = encoding.and_then(|encoding| encoding.text("contentType"));
-            let media_type = media_type.map(|types| types.split(',').next().unwrap_or_default().trim());
-            let says_style = |node: &&SpecNode<'_>| {
-                ["style", "explode", "allowReserved"].iter().any(|word| node.get(word).is_some())
-            };
-            FormPart {
-                name: (*name).to_owned(),
-                kind: self.part_kind(*at, media_type),
-                media_type: media_type.filter(|media_type| !media_type.contains('*')).map(str::to_owned),
-                styled: encoding
-                    .filter(says_style)
-                    .map(|encoding| style_options(encoding, ParameterLocation::Query)),
-            }
-        };
-        flat.properties.iter().map(part).collect()
-    }
-
-    fn part_kind(&self, at: NodeRef<'d>, media_type: Option<&str>) -> PartKind {
-        self.part_kind_within(at, media_type, MAX_PART_DEPTH)
-    }
-
-    fn part_kind_within(&self, at: NodeRef<'d>, media_type: Option<&str>, depth: usize) -> PartKind {
-        let Some(at) = self.files.resolve(at).filter(|_| depth > 0) else { return PartKind::Text };
-        let flat = flatten(self.files, at);
-        let of_type = |kind: &str| flat.keyword("type").is_some_and(|at| at.node.as_str() == Some(kind));
-        if is_file(at.node) {
-            return PartKind::File;
-        }
-        if let Some(items) = flat.keyword("items").filter(|_| of_type("array")) {
-            return self.part_kind_within(items, media_type, depth - 1);
-        }
-        // An optional file, as frameworks of Python write it.
-        let mut branches = ["anyOf", "oneOf", "allOf"].into_iter().flat_map(|name| at.list(name));
-        if branches.any(|branch| self.part_kind_within(branch, media_type, depth - 1) == PartKind::File) {
-            return PartKind::File;
-        }
-        let is_bytes = media_type.is_some_and(|media_type| media::family(media_type) == MediaFamily::Other);
-        if is_bytes && (of_type("string") || flat.keyword("type").is_none()) {
-            return PartKind::File;
-        }
-        let is_json = media_type.is_some_and(|media_type| media::family(media_type) == MediaFamily::Json);
-        let is_nested = of_type("object") || !flat.properties.is_empty();
-        if is_json || is_nested { PartKind::Json } else { PartKind::Text }
-    }
-
-    /// True if a form contains a file.
-    fn has_files(&self, schema: NodeRef<'d>) -> bool {
-        let Some(target) = self.files.resolve(schema) else { return false };
-        flatten(self.files, target)
-            .properties
-            .iter()
-            .any(|(_, at)| self.part_kind(*at, None) == PartKind::File)
-    }
-
-    /// The schema of a file argument, or of a list of files.
-    fn file_argument(&self, at: NodeRef<'d>) -> Value {
-        let Some(at) = self.files.resolve(at) else { return json!({}) };
-        match at.node.text("type") == Some("array") {
-            false => file_schema(at.node),
-            true => {
-                let mut schema = json!({"type": "array", "items": file_schema(&SpecNode::Null)});
-                describe(&mut schema, at.node);
-                schema
-            }
-        }
     }
 }
 
 /// The declaration of a body.
-struct BodySource<'d> {
-    media_type: &'d str,
-    schema: Option<NodeRef<'d>>,
-    encoding: Option<NodeRef<'d>>,
-    /// The node with its description.
-    description: &'d SpecNode<'d>,
-}
-
-/// True for the schema of a multipart body that is not an object with a member for each part.
-fn is_single_part(media_type: &str, schema: &SpecNode<'_>) -> bool {
-    let is_single = match schema.text("type") {
-        Some(kind) => matches!(kind, "string" | "file" | "array" | "integer" | "number" | "boolean"),
-        None => is_file(schema),
-    };
-    is_single && media::family(media_type) == MediaFamily::Multipart
-}
-
-/// True if a schema describes bytes.
-fn is_file(node: &SpecNode<'_>) -> bool {
-    let is_bytes = |text: &str| matches!(text, "binary" | "file" | "base64");
-    node.text("type") == Some("file")
-        || node.text("format").is_some_and(is_bytes)
-        || (node.get("contentMediaType").is_some()
-            && node.get("contentEncoding").is_none()
-            && node.get("properties").is_none())
-}
-
-/// The schema of a file argument.
-fn file_schema(node: &SpecNode<'_>) -> Value {
-    let mut schema = json!({"type": "string", "contentEncoding": "base64"});
-    describe(&mut schema, node);
-    describe_encoding(&mut schema);
-    schema
-}
-
-/// Adds the encoding to the description: models ignore `contentEncoding`.
-fn describe_encoding(schema: &mut Value) {
-    let description = schema["description"].as_str().unwrap_or_default();
-    let text = if description.is_empty() {
-        "Base64-encoded.".to_owned()
-    } else {
-        format!("{} (Base64-encoded.)", words::argument_description(description))
-    };
-    schema["description"] = text.into();
+pub(super) struct BodySource<'d> {
+    pub(super) media_type: &'d str,
+    pub(super) schema: Option<NodeRef<'d>>,
+    pub(super) encoding: Option<NodeRef<'d>>,
+    /// The media type in OpenAPI 3.
+    pub(super) media: Option<NodeRef<'d>>,
+    /// The body, or the parameter in OpenAPI 2.
+    pub(super) description: NodeRef<'d>,
 }
 
 /// True if properties fully describe an object, so that they can be arguments next to others.

@@ -90,6 +90,11 @@ impl<'p> NodePath<'p> {
             || self.parent.is_some_and(NodePath::has_keywords)
     }
 
+    /// True for a part of an `allOf`.
+    fn is_part(&self) -> bool {
+        self.parent.is_some_and(|parent| matches!(parent.segment, Segment::Name("allOf")))
+    }
+
     /// True for a location within a schema.
     fn is_in_schema(&self) -> bool {
         let is_schema = |name| matches!(name, "schema" | "schemas" | "definitions" | "$defs");
@@ -248,6 +253,11 @@ impl<'d> ReferenceSearch<'_, 'd> {
             if !is_value {
                 self.visit(value, &path.at(Segment::Name(name)), !is_map && MAPS.contains(&name));
             }
+        }
+        let problem = invalid_values::problem_of_object(at.node).filter(|_| !is_map && path.is_in_schema());
+        // Other parts of an `allOf` may describe the members.
+        if let Some(problem) = problem.filter(|_| !path.is_part()) {
+            push(&mut self.invalid, &path.at(Segment::Name("required")), problem);
         }
         for (index, item) in at.items().enumerate() {
             self.visit(item, &path.at(Segment::Index(index)), false);

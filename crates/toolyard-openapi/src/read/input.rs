@@ -32,6 +32,12 @@ pub(super) struct ArgumentSchema {
     /// Schema of additional arguments; `false` forbids them.
     pub(super) others: Option<Value>,
     pub(super) root: RootSchema,
+    /// Security schemes whose configured keys fill parameters.
+    pub(super) filled: Vec<String>,
+    /// Texts of the body, for the description of the tool.
+    pub(super) body_texts: Vec<String>,
+    /// Whole texts of arguments whose descriptions are cut.
+    pub(super) cut_texts: Vec<(String, String)>,
 }
 
 /// The members that an optional body needs.

@@ -1,6 +1,7 @@
 //! The parameters of an operation.
 
 use serde_json::{Value, json};
+use toolyard_core::text::truncate_at_sentence;
 
 use super::input::ArgumentSchema;
 use super::paths::OperationSite;
@@ -8,6 +9,7 @@ use super::{DescriptionReader, FaultLocation, OpenApiVersion, words};
 use crate::document::SpecNode;
 use crate::operation::{OperationParameter, ParameterLocation, ParameterStyle, StyleOptions, ValueEncoding};
 use crate::resolve::NodeRef;
+use crate::schema::{example_list, example_value, flatten};
 
 /// Headers that are not arguments: those that other parts of the description set (OpenAPI 3.1, section 4.8.12.2), and
 /// those of the connection and the framing of messages (RFC 9110, section 7, and RFC 9112), which HTTP itself sets.
@@ -80,9 +82,14 @@ impl<'d> DescriptionReader<'d> {
         let mut parameters = Vec::new();
         for parameter in declarations {
             let Some(location) = self.location(site, parameter) else { continue };
+            if let Some(scheme) = self.filling_scheme(parameter) {
+                input.filled.push(scheme);
+                continue;
+            }
             let required = location == ParameterLocation::Path || parameter.at.node.is_true("required");
             let schema = self.parameter_schema(parameter.at, required, input);
             let argument = input.add(parameter.name, parameter.location, schema, required);
+            self.note_cut_text(parameter.at, &argument, input);
             let encoding = self.value_encoding(parameter.at, location);
             let name = parameter.name.to_owned();
             parameters.push(OperationParameter { argument, name, location, encoding, required });
@@ -154,11 +161,43 @@ impl<'d> DescriptionReader<'d> {
             (_, None) => at.get("schema"),
         };
         let mut value = match schema {
+            Some(schema) if self.is_never_sent(schema) => json!({"type": "string"}),
             Some(schema) => self.requests.write(schema, required, &mut input.root),
             None => json!({}),
         };
-        describe(&mut value, at.node);
+        describe(&mut value, at.node, self.options.texts.argument_chars);
+        let holders =
+            [Some(at), content.map(|(_, media)| media).filter(|_| self.version != OpenApiVersion::V2)];
+        let examples = holders.into_iter().flatten().flat_map(|holder| self.examples(holder)).collect();
+        words::add_examples(&mut value, examples, self.options.texts.example_bytes);
         value
+    }
+
+    /// Returns the examples of a parameter or a media type.
+    pub(super) fn examples(&self, at: NodeRef<'d>) -> Vec<Value> {
+        let one = at.get("example").or_else(|| at.get("x-example"));
+        let one = one.and_then(|example| example_value(self.files, example));
+        let listed = at.get("examples").map(|examples| example_list(self.files, examples));
+        one.into_iter().chain(listed.into_iter().flatten()).collect()
+    }
+
+    /// True for an object whose members are all `readOnly`, as some generators describe a version: the service reads it
+    /// from a text.
+    fn is_never_sent(&self, schema: NodeRef<'d>) -> bool {
+        let Some(target) = self.files.resolve(schema) else { return false };
+        let flat = flatten(self.files, target);
+        let has_parts = ["allOf", "anyOf", "oneOf"].iter().any(|word| flat.keyword(word).is_some());
+        !has_parts
+            && !flat.properties.is_empty()
+            && flat.properties.iter().all(|(_, at)| self.requests.is_omitted(*at))
+    }
+
+    /// Notes the description of an argument that has only its beginning.
+    fn note_cut_text(&self, at: NodeRef<'d>, argument: &str, input: &mut ArgumentSchema) {
+        let Some(text) = at.node.text("description").map(str::trim) else { return };
+        if text.chars().nth(self.options.texts.argument_chars).is_some() {
+            input.cut_texts.push((argument.to_owned(), text.to_owned()));
+        }
     }
 
     fn value_encoding(&self, at: NodeRef<'d>, location: ParameterLocation) -> ValueEncoding {
@@ -173,14 +212,15 @@ impl<'d> DescriptionReader<'d> {
 }
 
 /// Overrides the description of a type with that of its parameter.
-pub(super) fn describe(schema: &mut Value, parameter: &SpecNode<'_>) {
-    let Some(text) = parameter.text("description").filter(|text| !text.trim().is_empty()) else { return };
+pub(super) fn describe(schema: &mut Value, parameter: &SpecNode<'_>, max_chars: usize) {
+    let text = parameter.text("description").map(str::trim).filter(|text| !text.is_empty());
+    let Some(text) = text.map(|text| truncate_at_sentence(text, max_chars)) else { return };
     match schema {
         Value::Object(members) => {
-            members.insert("description".to_owned(), words::argument_description(text).into());
+            members.insert("description".to_owned(), text.into());
         }
         // The schema `true`: anything.
-        schema => *schema = json!({"description": words::argument_description(text)}),
+        schema => *schema = json!({"description": text}),
     }
 }
 

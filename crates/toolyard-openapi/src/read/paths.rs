@@ -4,9 +4,8 @@ use http::Method;
 use toolyard_core::{Json, Object};
 
 use super::input::{ArgumentSchema, PRUNED_NOTE};
-use super::{
-    DescribedOperation, DescriptionReader, FaultLocation, OpenApiVersion, naming, security, servers, words,
-};
+use super::words::BoundedTexts;
+use super::{DescribedOperation, DescriptionReader, FaultLocation, OpenApiVersion, naming, servers, words};
 use crate::document::SpecNode;
 use crate::operation::{OpenApiOperation, OperationParameter, RequestBody};
 use crate::resolve::NodeRef;
@@ -23,6 +22,9 @@ const METHODS: [(&str, Method); 8] = [
     ("patch", Method::PATCH),
     ("trace", Method::TRACE),
 ];
+
+/// Maximum size of the whole texts of an operation, in bytes: the longest known ones have ten thousand.
+const MAX_MANUAL_BYTES: usize = 64_000;
 
 /// An operation and its location.
 pub(super) struct OperationSite<'d> {
@@ -77,7 +79,9 @@ impl<'d> DescriptionReader<'d> {
             return None;
         }
         let (input, parameters, body) = self.arguments(site)?;
-        let mut description = words::operation_description(node, &method, site.path);
+        let security = self.operation_security(node, &input.filled);
+        let texts = self.texts(site, &method, &input);
+        let mut description = texts.short.clone();
         description.extend(input.body_note());
         let (input, is_pruned) = input.schema(&mut self.requests);
         if is_pruned {
@@ -107,9 +111,32 @@ impl<'d> DescriptionReader<'d> {
             id: id.map(str::to_owned),
             operation,
             definition,
+            manual: texts.whole(MAX_MANUAL_BYTES),
             promise,
-            security: security::operation_security(root.node, node),
+            security,
         })
+    }
+
+    /// Returns the description of a tool, with the texts of its body, and the whole texts of its arguments.
+    fn texts(&self, site: &OperationSite<'d>, method: &Method, input: &ArgumentSchema) -> BoundedTexts {
+        let bounds = self.options.texts;
+        let node = site.operation.node;
+        let mut texts =
+            BoundedTexts::new(&words::whole_description(node, method, site.path), bounds.tool_chars);
+        if node.is_true("deprecated") {
+            texts.push("\n\n", "Deprecated.", bounds.tool_chars);
+        }
+        let mut heading = "\n\nBody: ";
+        for text in &input.body_texts {
+            if !texts.contains(text) {
+                texts.push(heading, text, bounds.argument_chars);
+                heading = "\n\n";
+            }
+        }
+        for (argument, text) in &input.cut_texts {
+            texts.push_whole(&format!("\n\n`{argument}`: "), text);
+        }
+        texts
     }
 
     /// Collects all arguments. If they are too large, collects them again with inline objects as definitions, which can

@@ -83,10 +83,13 @@ impl<'d> DescriptionReader<'d> {
             schema.as_object_mut()?.insert("type".to_owned(), "object".into());
             (schema, ResultPromise::Object)
         } else {
-            kind?;
+            let kind = kind?;
+            let mut kinds = kind.as_str().into_iter().chain(kind.items().iter().filter_map(SpecNode::as_str));
+            let is_scalar = kinds.any(|kind| matches!(kind, "string" | "number" | "integer" | "boolean"));
+            let promise = if is_scalar { ResultPromise::Scalar } else { ResultPromise::Result };
             let schema = self.responses.write(at, true, &mut root);
             let whole = json!({"type": "object", "properties": {"result": schema}, "required": ["result"]});
-            (whole, ResultPromise::Result)
+            (whole, promise)
         };
         let (schema, _) = with_definitions(schema, &root, &mut self.responses, MAX_RESULT_BYTES);
         (schema.as_bytes().len() <= MAX_RESULT_BYTES).then_some((schema, promise))

@@ -1,3 +1,6 @@
+mod callable;
+mod texts;
+
 use insta::assert_snapshot;
 
 use super::*;

@@ -76,7 +76,10 @@ impl<'d> AllOfMerge<'_, 'd> {
         let members = whole.properties.len() + whole.required.len() + whole.keywords.len();
         self.members = self.members.checked_sub(members)?;
         let Some(all) = at.get("allOf") else { return Some(whole) };
-        if depth > MAX_DEPTH || all.node.items().is_empty() || whole.keywords.iter().any(is_closed) {
+        if depth > MAX_DEPTH
+            || all.node.items().is_empty()
+            || whole.keywords.iter().any(depends_on_properties)
+        {
             return None;
         }
         whole.keywords.retain(|(name, _)| *name != "allOf");
@@ -93,9 +96,10 @@ impl<'d> AllOfMerge<'_, 'd> {
     }
 }
 
-/// True for a keyword that depends on the properties of other parts.
-fn is_closed((name, value): &(&str, NodeRef<'_>)) -> bool {
-    *name == "additionalProperties" && *value.node != SpecNode::Bool(true)
+/// True for a keyword that depends on the properties of other parts. `additionalProperties: false` does so as well, but
+/// means an object that is closed around the properties of all parts: none could have any value otherwise.
+fn depends_on_properties((name, value): &(&str, NodeRef<'_>)) -> bool {
+    *name == "additionalProperties" && !matches!(value.node, SpecNode::Bool(_))
 }
 
 /// True for a keyword that does not restrict absent members, so that other parts need not have it.
@@ -138,6 +142,11 @@ impl<'d> FlatSchema<'d> {
             }
         }
         for (name, value) in part.keywords {
+            if name == "additionalProperties" && *value.node == SpecNode::Bool(false) {
+                self.keywords.retain(|(known, _)| *known != name);
+                self.keywords.push((name, value));
+                continue;
+            }
             if !is_annotation(name, value.node) {
                 return None;
             }
@@ -153,6 +162,11 @@ impl<'d> FlatSchema<'d> {
     fn is_described_only_here(&self, name: &str, other: &Self) -> bool {
         let is_in = |flat: &Self| flat.properties.iter().any(|(known, _)| *known == name);
         is_in(self) && !is_in(other)
+    }
+
+    /// True if the object has no members but those that are described.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.keyword("additionalProperties").is_some_and(|at| *at.node == SpecNode::Bool(false))
     }
 
     /// Returns the value of a keyword.

@@ -2,12 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{FlatSchema, SchemaDialect, SchemaDirection, SchemaWriter, pattern};
+use super::examples::{example_list, example_value};
+use super::{FlatSchema, SchemaDialect, SchemaDirection, SchemaWriter, pattern, typed_values};
 use crate::document::SpecNode;
 use crate::resolve::NodeRef;
-
-/// Maximum size of an example as JSON, in bytes: some are whole documents.
-const MAX_EXAMPLE_BYTES: usize = 200;
 
 /// A converted keyword; `None` drops it.
 type KeywordOutput<'k> = Option<(&'k str, Value)>;
@@ -23,6 +21,12 @@ impl<'d> SchemaWriter<'_, 'd> {
             }
         }
         self.properties(flat, required, &mut out);
+        if self.schemas.direction == SchemaDirection::Request {
+            if self.has_closed_part(flat) {
+                out.insert("unevaluatedProperties".to_owned(), Value::Bool(false));
+            }
+            typed_values::fit(&mut out);
+        }
         let mut out = Value::Object(out);
         let says_so = flat.keywords.iter().any(|(name, value)| is_nullable_keyword(name, value.node));
         if says_so || self.schemas.direction == SchemaDirection::Response {
@@ -40,6 +44,7 @@ impl<'d> SchemaWriter<'_, 'd> {
         required: bool,
     ) -> KeywordOutput<'d> {
         let value = match (name, at.node) {
+            ("type", _) if self.schemas.direction == SchemaDirection::Response => any_scalar(types(at.node)?),
             ("type", _) => types(at.node)?,
             ("title" | "description", SpecNode::Text(text)) => text.as_ref().into(),
             ("items", SpecNode::Object(_) | SpecNode::Bool(_)) => self.schema(at, required),
@@ -47,7 +52,7 @@ impl<'d> SchemaWriter<'_, 'd> {
             ("items" | "prefixItems", SpecNode::List(items)) if !items.is_empty() => {
                 return Some(("prefixItems", self.all(at, required)));
             }
-            ("allOf", SpecNode::List(branches)) if !branches.is_empty() => self.all(at, required),
+            ("allOf", SpecNode::List(branches)) if !branches.is_empty() => self.parts(at, required),
             ("anyOf" | "oneOf", SpecNode::List(branches)) if !branches.is_empty() => {
                 return Some(self.alternatives(name, at, flat));
             }
@@ -59,17 +64,30 @@ impl<'d> SchemaWriter<'_, 'd> {
     }
 
     /// Converts constraints, for requests only.
-    fn constraint(&mut self, name: &'d str, at: NodeRef<'d>, flat: &FlatSchema<'d>) -> KeywordOutput<'d> {
+    pub(super) fn constraint(
+        &mut self,
+        name: &'d str,
+        at: NodeRef<'d>,
+        flat: &FlatSchema<'d>,
+    ) -> KeywordOutput<'d> {
         if self.schemas.direction == SchemaDirection::Response {
             return None;
         }
         let value = match (name, at.node) {
-            ("additionalProperties", SpecNode::Bool(false)) => Value::Bool(false),
+            ("additionalProperties", SpecNode::Bool(false)) => {
+                // Beside members of other parts, the author means an object that is closed around them all.
+                let is_inner = !self.schemas.has_members_elsewhere(flat);
+                let keyword = if is_inner { name } else { "unevaluatedProperties" };
+                return Some((keyword, Value::Bool(false)));
+            }
             ("pattern", SpecNode::Text(text)) => pattern::to_ecmascript(text)?.into(),
             ("format" | "contentMediaType" | "contentEncoding", SpecNode::Text(text)) => text.as_ref().into(),
             ("enum", SpecNode::List(values)) if !values.is_empty() => at.node.to_value(),
             ("default", _) => at.node.to_value(),
-            ("example", _) => return Some(("examples", short_examples(std::slice::from_ref(at.node))?)),
+            ("example", _) => {
+                let example = example_value(self.schemas.files, at).into_iter().collect();
+                return Some(("examples", self.short_examples(example)?));
+            }
             ("deprecated" | "uniqueItems", SpecNode::Bool(true)) => Value::Bool(true),
             ("minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum", _) => {
                 return range_keyword(name, at.node, flat);
@@ -106,11 +124,16 @@ impl<'d> SchemaWriter<'_, 'd> {
             ) => self.schema(at, false),
             ("dependentSchemas", SpecNode::Object(_)) => self.each(at),
             ("dependentRequired", SpecNode::Object(_)) | ("const", _) => at.node.to_value(),
-            ("examples", SpecNode::List(examples)) => short_examples(examples)?,
+            ("examples", SpecNode::List(_)) => self.short_examples(example_list(self.schemas.files, at))?,
             ("minContains" | "maxContains", _) => count(at.node)?,
             _ => return None,
         };
         Some((name, value))
+    }
+
+    fn short_examples(&self, mut examples: Vec<Value>) -> Option<Value> {
+        examples.retain(|example| example.to_string().len() <= self.schemas.example_bytes);
+        (!examples.is_empty()).then_some(Value::Array(examples))
     }
 
     fn all(&mut self, at: NodeRef<'d>, required: bool) -> Value {
@@ -234,9 +257,21 @@ pub(crate) fn count(node: &SpecNode<'_>) -> Option<Value> {
     number.as_u64().or(whole.map(|number| number as u64)).map(Value::from)
 }
 
-fn short_examples(examples: &[SpecNode<'_>]) -> Option<Value> {
-    let examples = examples.iter().map(SpecNode::to_value);
-    let short: Vec<Value> =
-        examples.filter(|example| example.to_string().len() <= MAX_EXAMPLE_BYTES).collect();
-    (!short.is_empty()).then_some(Value::Array(short))
+/// Allows any scalar where a scalar is declared, which stays the first: services send numbers for strings and the
+/// reverse, and clients discard a whole result for that.
+fn any_scalar(types: Value) -> Value {
+    const SCALARS: [&str; 3] = ["string", "number", "boolean"];
+    let mut all = match types {
+        Value::Array(types) => types,
+        one => vec![one],
+    };
+    let is_scalar = |kind: &Value| kind == "integer" || SCALARS.iter().any(|scalar| kind == scalar);
+    if all.iter().any(is_scalar) {
+        for scalar in SCALARS {
+            if !all.contains(&scalar.into()) {
+                all.push(scalar.into());
+            }
+        }
+    }
+    if let [_] = &*all { all.remove(0) } else { Value::Array(all) }
 }

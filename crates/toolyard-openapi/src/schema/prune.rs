@@ -140,9 +140,10 @@ pub(super) fn open_form(node: &SpecNode<'_>, direction: SchemaDirection) -> Stri
         return "{}".to_owned();
     }
     let properties = node.get("properties");
-    let is_sent = |name: &&str| {
-        let property = properties.and_then(|properties| properties.get(name));
-        !property.is_some_and(|property| property.is_true("readOnly"))
+    let is_closed = node.get("additionalProperties") == Some(&SpecNode::Bool(false));
+    let is_sent = |name: &&str| match properties.and_then(|properties| properties.get(name)) {
+        Some(property) => !property.is_true("readOnly"),
+        None => !is_closed || node.get("patternProperties").is_some(),
     };
     let required: Vec<&str> =
         node.list("required").iter().filter_map(SpecNode::as_str).filter(is_sent).collect();

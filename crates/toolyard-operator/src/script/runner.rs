@@ -58,6 +58,7 @@ impl PodRunner {
             input: None,
             timeout: Duration::from_secs(1),
             packages: vec!["pip".to_owned()],
+            trace_parent: None,
         };
         let params = PostParams { dry_run: true, ..PostParams::default() };
         self.create(&pod(&script, &self.options, &guid()?), &params).await.map(drop)

@@ -1,8 +1,18 @@
 //! Scripts at a real API server, with the account and the role of `deploy/kubernetes/scripts.yaml`. The tests set the
 //! status of pods in the role of a node.
 
+mod agent_injection;
+mod complete_example;
 mod deployed;
+mod installation;
+mod language_tool;
+mod leader;
+pub(crate) mod operator;
+mod rbac;
+mod recorder;
 mod server;
+mod tool_registry;
+mod webhook;
 
 use std::time::Duration;
 

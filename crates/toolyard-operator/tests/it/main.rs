@@ -3,11 +3,16 @@
 #![expect(clippy::unwrap_used, reason = "a failed helper fails the test")]
 
 mod answers;
+mod chart;
 mod cluster;
+mod health;
 mod kubeconfig;
 mod mock;
 mod network_filter;
 mod pip_wheels;
+mod registry_requests;
+mod tool_registry;
+mod tool_requests;
 
 use std::time::Duration;
 
@@ -20,5 +25,6 @@ fn script(call_id: &str) -> PythonScript {
         input: None,
         timeout: Duration::from_secs(30),
         packages: Vec::new(),
+        trace_parent: None,
     }
 }

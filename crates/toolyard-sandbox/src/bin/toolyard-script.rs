@@ -129,6 +129,7 @@ async fn run_once(runner: &LocalRunner, number: usize, test_case: ScriptTestCase
         input: test_case.input,
         timeout: Duration::from_millis(test_case.timeout_ms.unwrap_or(30_000)),
         packages: test_case.packages,
+        trace_parent: None,
     };
     match ScriptExecutor::run(runner, script).await {
         Ok(output) => json!({

@@ -60,6 +60,7 @@ fn user(user: SandboxUser) -> Result<(), String> {
 fn spec(layers: EnabledLayers, user: SandboxUser) -> HelperRequest {
     HelperRequest {
         layers,
+        is_memory_counted: true,
         user,
         cgroup_procs: Vec::new(),
         network: false,

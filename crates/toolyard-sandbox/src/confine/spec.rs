@@ -11,6 +11,8 @@ use crate::{ReadOnlyMount, SandboxProgram};
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct HelperRequest {
     pub(crate) layers: EnabledLayers,
+    /// True if a cgroup counts memory that no process owns, such as that of sockets.
+    pub(crate) is_memory_counted: bool,
     /// User of the program.
     pub(crate) user: SandboxUser,
     /// Cgroup files that a process writes to in order to join.
@@ -29,16 +31,11 @@ pub(crate) struct HelperRequest {
 }
 
 impl HelperRequest {
-    /// True if a cgroup counts memory that no process owns, such as that of sockets.
-    pub(crate) const fn is_memory_counted(&self) -> bool {
-        self.limits.address_bytes.is_none()
-    }
-
     /// Devices of the program.
     pub(crate) fn devices(&self) -> &'static [&'static str] {
         // Mappings of /dev/zero occupy memory even when no process maps them any more.
         const DEVICES: [&str; 4] = ["/dev/null", "/dev/urandom", "/dev/random", "/dev/zero"];
-        if self.is_memory_counted() { &DEVICES } else { &DEVICES[..3] }
+        if self.is_memory_counted { &DEVICES } else { &DEVICES[..3] }
     }
 }
 
@@ -54,7 +51,7 @@ pub(crate) struct EnabledLayers {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct ResourceLimits {
     pub(crate) data_bytes: u64,
-    /// Maximum address space, if no cgroup counts shared memory.
+    /// Maximum address space, if no cgroup counts shared memory and the program does not reserve more.
     pub(crate) address_bytes: Option<u64>,
     pub(crate) file_bytes: u64,
     pub(crate) files: u64,

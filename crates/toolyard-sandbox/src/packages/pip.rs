@@ -13,6 +13,7 @@ use toolyard_process::ProgramSpec;
 use super::command::InstallerProgram;
 use super::config::PipConfig;
 use super::{PackageError, PackageOptions, uv};
+use crate::script::interpreter;
 
 /// Time limit of an answer of the interpreter.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
@@ -43,10 +44,11 @@ pub(super) struct PythonWithPip {
 impl PythonWithPip {
     /// Runs the interpreter to identify it and its pip.
     pub(super) async fn find(options: &PackageOptions) -> Result<Self, PackageError> {
-        let out = run_program(options, &options.python, &["-c", IDENTIFY_SCRIPT].map(OsStr::new)).await?;
+        let out = run_python(options, &["-c", IDENTIFY_SCRIPT]).await?;
         let (version, folder) = serde_json::from_str(out.trim())
             .map_err(|error| PackageError::NoInterpreter(format!("its answer is malformed: {error}")))?;
-        let installer = match &options.uv {
+        let uv = options.uv.as_deref().and_then(|program| uv::find(program, std::env::var_os("PATH")));
+        let installer = match &uv {
             Some(program) => uv_installer(options, program).await,
             None => None,
         };
@@ -75,8 +77,14 @@ async fn uv_installer(options: &PackageOptions, program: &Path) -> Option<Instal
 /// Reads the configuration of pip from its files and the environment.
 pub(super) async fn read_config(options: &PackageOptions) -> Result<PipConfig, PackageError> {
     let args = ["-m", "pip", "--disable-pip-version-check", "config", "list"];
-    let output = run_program(options, &options.python, &args.map(OsStr::new)).await?;
+    let output = run_python(options, &args).await?;
     Ok(PipConfig::parse(&output))
+}
+
+/// Runs the interpreter, as [`run_program`] does.
+async fn run_python(options: &PackageOptions, args: &[&str]) -> Result<String, PackageError> {
+    let args: Vec<_> = args.iter().map(OsStr::new).collect();
+    run_program(options, interpreter(Path::new(&options.python)).as_os_str(), &args).await
 }
 
 /// Runs a program of the machine, such as the interpreter, in a folder from which it loads nothing.

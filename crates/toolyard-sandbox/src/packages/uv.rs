@@ -8,10 +8,14 @@ use std::path::{Path, PathBuf};
 use super::pip;
 use super::{PackageError, PackageOptions};
 
-/// Returns the program uv of this search path.
-pub(super) fn find(search_path: Option<OsString>) -> Option<PathBuf> {
+/// Returns the path of a configured program: a name is searched on this search path.
+pub(super) fn find(program: &Path, search_path: Option<OsString>) -> Option<PathBuf> {
+    if program.components().count() != 1 {
+        return Some(program.to_owned());
+    }
     let folders: Vec<_> = std::env::split_paths(&search_path?).collect();
-    let programs = folders.into_iter().filter(|folder| folder.is_absolute()).map(|folder| folder.join("uv"));
+    let programs =
+        folders.into_iter().filter(|folder| folder.is_absolute()).map(|folder| folder.join(program));
     // A sandbox gets only the file itself, so links are resolved here.
     programs.filter_map(|program| program.canonicalize().ok()).find(|program| is_binary(program))
 }
@@ -51,12 +55,13 @@ mod tests {
         symlink(at("program/uv"), at("linked/uv")).unwrap();
         let check = |names: &[&str], expected: Option<&str>| {
             let path = std::env::join_paths(names.iter().map(|name| at(name))).unwrap();
-            assert_eq!(find(Some(path)), expected.map(at), "{names:?}");
+            assert_eq!(find(Path::new("uv"), Some(path)), expected.map(at), "{names:?}");
         };
         check(&["none", "script"], None);
         check(&["none", "script", "linked"], Some("program/uv"));
         check(&["program"], Some("program/uv"));
-        assert_eq!(find(None), None);
-        assert_eq!(find(Some("relative".into())), None);
+        assert_eq!(find(Path::new("uv"), None), None);
+        assert_eq!(find(Path::new("uv"), Some("relative".into())), None);
+        assert_eq!(find(Path::new("/opt/uv"), None), Some("/opt/uv".into()));
     }
 }

@@ -12,6 +12,7 @@ fn script(source: &str, input: Option<&str>) -> PythonScript {
         input: input.map(str::to_owned),
         timeout: Duration::from_secs(1),
         packages: Vec::new(),
+        trace_parent: None,
     }
 }
 

@@ -54,7 +54,14 @@ async fn runner(isolation: IsolationRequirement, options: LocalRunnerOptions) ->
 }
 
 fn script(source: &str, timeout: Duration) -> PythonScript {
-    PythonScript { call_id: unique_word(), source: source.into(), input: None, timeout, packages: Vec::new() }
+    PythonScript {
+        call_id: unique_word(),
+        source: source.into(),
+        input: None,
+        timeout,
+        packages: Vec::new(),
+        trace_parent: None,
+    }
 }
 
 #[tokio::test]

@@ -182,6 +182,8 @@ impl Context {
             caller: outer.caller.clone(),
             origin: outer.origin.clone(),
             deadline: outer.deadline,
+            handler_deadline: None,
+            parent: outer.parent.clone(),
             client: Arc::new(NestedClient(outer.client.clone())),
         })
     }
@@ -229,6 +231,11 @@ impl ClientWrapper for NestedClient {
 
     /// `false`: a program reads the result as it was declared.
     fn expects_objects(&self) -> bool {
+        false
+    }
+
+    /// `false`: a program waits for the result.
+    fn takes_tasks(&self) -> bool {
         false
     }
 

@@ -90,6 +90,8 @@ pub(crate) fn call(target: CallTarget, params: Value, client: &Arc<ScriptedClien
         caller: Caller::default(),
         origin: None,
         deadline: None,
+        handler_deadline: None,
+        parent: None,
         client: client.clone(),
     }
 }

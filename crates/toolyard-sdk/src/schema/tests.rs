@@ -41,6 +41,21 @@ struct Place {
 }
 
 #[test]
+fn only_schemas_with_all_properties_at_their_root_are_closed() {
+    let check = |schema: Value, is_closed: bool| {
+        let closed = closed(schema.clone());
+        assert_eq!(closed["additionalProperties"] == false && schema != closed, is_closed, "{schema}");
+    };
+    check(json!({"type": "object", "properties": {"a": {}}}), true);
+    check(json!({"type": "object", "properties": {}, "required": ["a"], "$defs": {}}), true);
+    check(json!({"type": "object"}), false);
+    check(json!({"type": "object", "properties": {}, "additionalProperties": {"type": "string"}}), false);
+    check(json!({"type": "object", "properties": {}, "allOf": [{"properties": {"b": {}}}]}), false);
+    check(json!({"$ref": "#/$defs/a", "properties": {}}), false);
+    check(json!(true), false);
+}
+
+#[test]
 fn struct_becomes_an_object() {
     check::<Plain>(json!({
         "type": "object",

@@ -20,8 +20,8 @@ use crate::keys::AuthenticatedCaller;
 const MAX_REQUEST_ID_BYTES: usize = 128;
 
 impl CallObserver for AuditQueue {
-    fn begin<'a>(&'a self, call: &mut Call, entry: &'a RegistryEntry) -> Box<dyn ObservedCall + 'a> {
-        Box::new(AuditedCall { audit: self, entry, call: Box::new(self.queued_call(call)) })
+    fn begin<'a>(&'a self, call: &mut Call, entry: &'a RegistryEntry) -> Option<Box<dyn ObservedCall + 'a>> {
+        Some(Box::new(AuditedCall { audit: self, entry, call: Box::new(self.queued_call(call)) }))
     }
 
     fn unknown(&self, call: &Call, error: &ToolError) {
@@ -72,6 +72,7 @@ impl AuditQueue {
             time: SystemTime::now(),
             request: requested_id.unwrap_or_else(|| self.next_request_id()),
             trace: call.meta.get_str("traceparent").and_then(|parent| TraceId::of_parent(&parent)),
+            parent: call.parent.clone(),
             actor: AuditActor {
                 principal: call.caller.principal.clone(),
                 session: call.caller.session.clone(),

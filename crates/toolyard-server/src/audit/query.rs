@@ -14,7 +14,7 @@ pub const MAX_RECORDS: usize = 1000;
 /// Filter of records.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AuditQuery {
-    /// `call`, or an operator's action.
+    /// `call`, `task_fired`, or an operator's action.
     pub action: Option<String>,
     /// Id of a key.
     pub principal: Option<String>,

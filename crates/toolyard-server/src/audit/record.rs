@@ -1,19 +1,21 @@
 //! The format of a record.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use toolyard_core::secrets::{REDACTED, hide_sealed_ids};
-use toolyard_core::store::LogRecord;
+use toolyard_core::secrets::hide_sealed_ids;
+use toolyard_core::store::{LogRecord, RecordTag};
 use toolyard_core::timestamp::iso_8601;
-use toolyard_core::{CallTarget, Json};
+use toolyard_core::{CallTarget, Json, ParentCall};
 use toolyard_net::listener::ClientAddress;
 
 use super::AuditOptions;
+use super::arguments::{digest, redacted_value};
 use crate::fleet::DefinitionChange;
 use crate::fleet::definitions::DefinitionDigest;
 use crate::keys::key::hex;
@@ -37,6 +39,7 @@ pub(super) enum QueuedRecord {
     Call(Box<QueuedCall>),
     Event(AuditEvent),
     Change(Box<AuditedToolChange>),
+    Run(Box<AuditedRun>),
 }
 
 /// A call that has ended.
@@ -46,6 +49,8 @@ pub(super) struct QueuedCall {
     pub(super) request: String,
     /// Id of the trace that the call belongs to.
     pub(super) trace: Option<TraceId>,
+    /// The call that made this one.
+    pub(super) parent: Option<Arc<ParentCall>>,
     pub(super) actor: AuditActor,
     pub(super) target: CallTarget,
     /// The handler of the call. `None` for an unknown name.
@@ -74,33 +79,51 @@ impl Serialize for TraceId {
 }
 
 /// The principal and client behind a record.
-#[derive(Debug, Clone, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, Default)]
 pub struct AuditActor {
     /// Id of the key, or another authenticated principal.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub principal: Option<Arc<str>>,
     /// Name of the key.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub key_name: Option<Arc<str>>,
     /// Session of the client. Its id is a secret, so the record has the beginning of its SHA-256, as in the keys of
     /// working memory.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_digest")]
     pub session: Option<Arc<str>>,
     /// Address of the client.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text")]
     pub address: Option<ClientAddress>,
 }
 
-fn as_digest<S: Serializer>(session: &Option<Arc<str>>, serializer: S) -> Result<S::Ok, S::Error> {
-    let digest = session.as_deref().map(|session| hex(&Sha256::digest(session)[..8]));
-    digest.serialize(serializer)
+/// Encodes the records of one write. Most of them come from few sessions and addresses, whose texts are computed once.
+#[derive(Default)]
+pub(super) struct RecordEncoder {
+    /// Digests of sessions by their ids.
+    sessions: HashMap<Arc<str>, String>,
+    addresses: HashMap<ClientAddress, String>,
 }
 
-fn as_text<S: Serializer>(address: &Option<ClientAddress>, serializer: S) -> Result<S::Ok, S::Error> {
-    match address {
-        Some(address) => serializer.collect_str(address),
-        None => serializer.serialize_none(),
+/// The fields of a record that come from its actor.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ActorFields<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    principal: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key_name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    address: Option<&'a str>,
+}
+
+impl RecordEncoder {
+    fn actor<'a>(&'a mut self, actor: &'a AuditActor) -> ActorFields<'a> {
+        let AuditActor { principal, key_name, session, address } = actor;
+        let session = session.as_ref().map(|session| {
+            let digest = || hex(&Sha256::digest(&**session)[..8]);
+            &**self.sessions.entry(session.clone()).or_insert_with(digest)
+        });
+        let address =
+            address.map(|address| &**self.addresses.entry(address).or_insert_with(|| address.to_string()));
+        ActorFields { principal: principal.as_deref(), key_name: key_name.as_deref(), session, address }
     }
 }
 
@@ -125,6 +148,40 @@ pub struct AuditEvent {
     pub object: String,
 }
 
+/// A run of a scheduled task that has ended.
+#[derive(Debug, Clone)]
+pub struct AuditedRun {
+    /// The key of the task.
+    pub actor: AuditActor,
+    /// Id of the run, which a webhook has too.
+    pub id: String,
+    /// Name of the task.
+    pub task: String,
+    /// `ok`, `failed` or `interrupted`.
+    pub outcome: &'static str,
+    /// Duration, if it is known.
+    pub took: Option<Duration>,
+}
+
+impl AuditedRun {
+    fn to_record(&self, encoder: &mut RecordEncoder) -> LogRecord {
+        let Self { actor, id, task, outcome, took } = self;
+        let action = AuditAction::TaskFired.name();
+        let mut tags =
+            vec![("action", action.into()), ("outcome", (*outcome).into()), ("name", task.clone().into())];
+        tags.extend(principal_tag(actor));
+        let time = SystemTime::now();
+        let body = AuditRecord {
+            request_id: Some(id),
+            kind: Some("schedule"),
+            outcome: Some(*outcome),
+            duration_ms: took.map(milliseconds),
+            ..AuditRecord::of(time, action, encoder.actor(actor), Cow::Borrowed(task))
+        };
+        record(time, tags, &body)
+    }
+}
+
 /// A changed definition of a tool, or its acceptance.
 #[derive(Debug, Clone)]
 pub struct AuditedToolChange {
@@ -141,20 +198,23 @@ impl AuditedToolChange {
         Self { actor, action, handler: handler.to_owned(), change: change.clone() }
     }
 
-    fn to_record(&self) -> LogRecord {
+    fn to_record(&self, encoder: &mut RecordEncoder) -> LogRecord {
         let Self { actor, action, handler, change } = self;
         let (action, tool) =
             (action.name(), change.tool.chars().take(MAX_UNKNOWN_NAME_CHARS).collect::<String>());
-        let mut tags =
-            vec![("action", action.to_owned()), ("name", tool.clone()), ("handler", handler.clone())];
-        tags.extend(actor.principal.as_ref().map(|principal| ("principal", principal.to_string())));
+        let mut tags = vec![
+            ("action", action.into()),
+            ("name", tool.clone().into()),
+            ("handler", handler.clone().into()),
+        ];
+        tags.extend(principal_tag(actor));
         let time = SystemTime::now();
         let body = AuditRecord {
             kind: Some("tool"),
             handler: Some(handler),
             old_digest: change.old.as_ref(),
             new_digest: Some(&change.new),
-            ..AuditRecord::of(time, action, actor, Cow::Owned(tool))
+            ..AuditRecord::of(time, action, encoder.actor(actor), Cow::Owned(tool))
         };
         record(time, tags, &body)
     }
@@ -175,12 +235,24 @@ pub enum AuditAction {
     FunctionDeleted,
     /// A refresh of a handler's tool list was requested.
     HandlerRefreshed,
+    /// A restart of a handler was requested.
+    HandlerRestarted,
+    /// A handler was disabled.
+    HandlerDisabled,
+    /// A browser has signed in with a key.
+    SessionStarted,
+    /// A browser has signed out.
+    SessionEnded,
     /// A tool's definition differs from the accepted one.
     ToolChanged,
     /// A new tool waits to be accepted.
     ToolAdded,
     /// A changed or new tool was accepted.
     ToolAccepted,
+    /// A scheduled task has fired.
+    TaskFired,
+    /// A scheduled task of any key was cancelled by an operator.
+    TaskCancelled,
     /// The log filter was changed.
     LogChanged,
     /// Records were lost.
@@ -198,9 +270,15 @@ impl AuditAction {
             Self::FunctionPublished => "function_published",
             Self::FunctionDeleted => "function_deleted",
             Self::HandlerRefreshed => "handler_refreshed",
+            Self::HandlerRestarted => "handler_restarted",
+            Self::HandlerDisabled => "handler_disabled",
+            Self::SessionStarted => "session_started",
+            Self::SessionEnded => "session_ended",
             Self::ToolChanged => "tool_changed",
             Self::ToolAdded => "tool_added",
             Self::ToolAccepted => "tool_accepted",
+            Self::TaskFired => "task_fired",
+            Self::TaskCancelled => "task_cancelled",
             Self::LogChanged => "log_changed",
             Self::RecordsLost => "records_lost",
             Self::RecordsRemoved => "records_removed",
@@ -213,15 +291,18 @@ impl AuditAction {
 #[serde(rename_all = "camelCase")]
 struct AuditRecord<'a> {
     time: String,
-    /// `call`, or an operator's action.
+    /// `call`, `task_fired`, or an operator's action.
     action: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     request_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     trace_id: Option<TraceId>,
+    /// Id of the activity that made the call, such as that of a subagent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent: Option<&'a str>,
     #[serde(flatten)]
-    actor: &'a AuditActor,
-    /// Kind of the object: `tool`, `prompt`, `resource`, `completion`, `task` or `function`.
+    actor: ActorFields<'a>,
+    /// Kind of the object: `tool`, `prompt`, `resource`, `completion`, `task`, `function` or `schedule`.
     #[serde(skip_serializing_if = "Option::is_none")]
     kind: Option<&'static str>,
     name: Cow<'a, str>,
@@ -233,7 +314,7 @@ struct AuditRecord<'a> {
     arguments_bytes: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     arguments: Option<Value>,
-    /// `ok`, `tool_error`, or the code of an error.
+    /// `ok`, `tool_error`, or the code of an error; of a scheduled task, `ok`, `failed` or `interrupted`.
     #[serde(skip_serializing_if = "Option::is_none")]
     outcome: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -247,12 +328,13 @@ struct AuditRecord<'a> {
 
 impl<'a> AuditRecord<'a> {
     /// Creates a record with the fields that all records have.
-    fn of(time: SystemTime, action: &'static str, actor: &'a AuditActor, name: Cow<'a, str>) -> Self {
+    fn of(time: SystemTime, action: &'static str, actor: ActorFields<'a>, name: Cow<'a, str>) -> Self {
         Self {
             time: iso_8601(time),
             action,
             request_id: None,
             trace_id: None,
+            parent: None,
             actor,
             kind: None,
             name,
@@ -281,6 +363,7 @@ impl QueuedRecord {
             }
             Self::Event(event) => event.object.len(),
             Self::Change(change) => change.handler.len() + change.change.tool.len(),
+            Self::Run(run) => run.task.len(),
         };
         RECORD_BYTES + variable
     }
@@ -295,17 +378,18 @@ impl QueuedRecord {
     }
 
     /// Converts it for the store.
-    pub(super) fn to_record(&self, options: &AuditOptions) -> LogRecord {
+    pub(super) fn to_record(&self, encoder: &mut RecordEncoder, options: &AuditOptions) -> LogRecord {
         match self {
-            Self::Call(call) => call.to_record(options),
+            Self::Call(call) => call.to_record(encoder, options),
             Self::Event(event) => event.to_record(),
-            Self::Change(change) => change.to_record(),
+            Self::Change(change) => change.to_record(encoder),
+            Self::Run(run) => run.to_record(encoder),
         }
     }
 }
 
 impl QueuedCall {
-    fn to_record(&self, options: &AuditOptions) -> LogRecord {
+    fn to_record(&self, encoder: &mut RecordEncoder, options: &AuditOptions) -> LogRecord {
         let (digest, bytes, arguments) = match &self.arguments {
             AuditArguments::None => (None, None, None),
             AuditArguments::Short(bytes) => (None, Some(*bytes), None),
@@ -323,15 +407,16 @@ impl QueuedCall {
             None => hide_sealed_ids(self.target.name()).chars().take(MAX_UNKNOWN_NAME_CHARS).collect(),
         };
         let mut tags = vec![
-            ("action", "call".to_owned()),
-            ("outcome", self.outcome.to_owned()),
-            ("name", name.clone().into_owned()),
+            ("action", "call".into()),
+            ("outcome", self.outcome.into()),
+            ("name", name.clone().into_owned().into()),
         ];
-        tags.extend(self.handler.as_ref().map(|handler| ("handler", handler.to_string())));
-        tags.extend(self.actor.principal.as_ref().map(|principal| ("principal", principal.to_string())));
+        tags.extend(self.handler.as_ref().map(|handler| ("handler", handler.to_string().into())));
+        tags.extend(principal_tag(&self.actor));
         let body = AuditRecord {
             request_id: Some(&self.request),
             trace_id: self.trace,
+            parent: self.parent.as_ref().map(|parent| &*parent.id),
             kind: Some(kind(&self.target)),
             handler: self.handler.as_deref(),
             arguments_digest: digest,
@@ -339,7 +424,7 @@ impl QueuedCall {
             arguments,
             outcome: Some(self.outcome),
             duration_ms: Some(milliseconds(self.took)),
-            ..AuditRecord::of(self.time, "call", &self.actor, name)
+            ..AuditRecord::of(self.time, "call", encoder.actor(&self.actor), name)
         };
         record(self.time, tags, &body)
     }
@@ -351,14 +436,19 @@ impl AuditEvent {
     pub fn to_record(&self) -> LogRecord {
         let time = SystemTime::now();
         let action = self.action.name();
-        let mut tags = vec![("action", action.to_owned()), ("name", self.object.clone())];
-        tags.extend(self.actor.principal.as_ref().map(|principal| ("principal", principal.to_string())));
-        let body = AuditRecord::of(time, action, &self.actor, Cow::Borrowed(&self.object));
+        let mut tags = vec![("action", action.into()), ("name", self.object.clone().into())];
+        tags.extend(principal_tag(&self.actor));
+        let mut encoder = RecordEncoder::default();
+        let body = AuditRecord::of(time, action, encoder.actor(&self.actor), Cow::Borrowed(&self.object));
         record(time, tags, &body)
     }
 }
 
-fn record(time: SystemTime, tags: Vec<(&'static str, String)>, body: &AuditRecord<'_>) -> LogRecord {
+fn principal_tag(actor: &AuditActor) -> Option<RecordTag> {
+    actor.principal.as_ref().map(|principal| ("principal", principal.to_string().into()))
+}
+
+fn record(time: SystemTime, tags: Vec<RecordTag>, body: &AuditRecord<'_>) -> LogRecord {
     // Serializing a record cannot fail.
     LogRecord { time, tags, body: serde_json::to_string(body).unwrap_or_default() }
 }
@@ -379,62 +469,14 @@ fn milliseconds(time: Duration) -> f64 {
     (time.as_secs_f64() * 1e6).round() / 1e3
 }
 
-/// Returns the digest of the text as sent. Another order of members gives another digest.
-fn digest(arguments: &Json) -> String {
-    format!("sha256:{}", hex(&Sha256::digest(arguments.as_bytes())))
-}
-
-fn redacted_value(arguments: &Json, redact: &[String]) -> Value {
-    let mut value = arguments.to_value();
-    redact_value(&mut value, redact);
-    value
-}
-
-fn redact_value(value: &mut Value, redact: &[String]) {
-    match value {
-        Value::Object(members) => {
-            for (name, mut value) in std::mem::take(members) {
-                match redact.contains(&name.to_lowercase()) {
-                    true => value = Value::from(REDACTED),
-                    false => redact_value(&mut value, redact),
-                }
-                members.insert(hide_sealed_ids(&name).into_owned(), value);
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(|item| redact_value(item, redact)),
-        Value::String(text) => {
-            if let Cow::Owned(hidden) = hide_sealed_ids(text) {
-                *text = hidden;
-            }
-        }
-        _ => {}
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn sealed_ids_are_not_recorded() {
-        let arguments = serde_json::json!({
-            "key": "session/tyid_AAAA/tool-a-1",
-            "arguments": {"keys": ["tyid_BBBB"], "password": "x", "text": "{\"key\": \"tyid_CCCC\"}"},
-            "tyid_DDDD": 1,
-        });
-        let recorded = redacted_value(&Json::from_value(&arguments), &["password".to_owned()]);
-        let expected = serde_json::json!({
-            "key": "session/[REDACTED]/tool-a-1",
-            "arguments": {"keys": ["[REDACTED]"], "password": "[REDACTED]", "text": "{\"key\": \"[REDACTED]\"}"},
-            "[REDACTED]": 1,
-        });
-        assert_eq!(recorded, expected);
-    }
-
-    #[test]
     fn session_id_is_recorded_as_digest() {
         let actor = AuditActor { session: Some("3f2a".into()), ..AuditActor::default() };
-        let json = serde_json::to_value(actor).expect("JSON");
+        let json = serde_json::to_value(RecordEncoder::default().actor(&actor)).expect("JSON");
         assert_eq!(json, serde_json::json!({"session": "10c78973b5c61b1e"}));
     }
 }

@@ -10,10 +10,10 @@ use std::time::{Duration, SystemTime};
 
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, sleep_until};
 use toolyard_core::store::{LogRecord, Store, StoreError};
 
-use super::record::{AuditAction, AuditActor, AuditEvent, QueuedRecord};
+use super::record::{AuditAction, AuditActor, AuditEvent, QueuedRecord, RecordEncoder};
 use super::{AUDIT, AuditOptions, AuditQueue, TakenRecords};
 
 /// Delay before a write, so that the records of that time share a block of the store. If the process is killed, these
@@ -41,12 +41,13 @@ pub struct AuditWriter {
     store: Arc<dyn Store>,
     options: AuditOptions,
     /// Records taken from the queue that are not in the store yet, and the bytes that they held in the queue.
-    pending: Vec<LogRecord>,
+    pending: Arc<[LogRecord]>,
     pending_bytes: usize,
     /// True if these are already in the file.
     is_filed: bool,
-    /// Number of losses that the trail reports.
+    /// Number of losses that the trail reports, and those of them that the pending records report.
     reported_losses: u64,
+    pending_losses: u64,
     reported_at: Option<Instant>,
     trimmed_at: Option<Instant>,
     measured_at: Option<Instant>,
@@ -60,10 +61,11 @@ impl AuditWriter {
             audit,
             store,
             options,
-            pending: Vec::new(),
+            pending: Arc::default(),
             pending_bytes: 0,
             is_filed: false,
             reported_losses: 0,
+            pending_losses: 0,
             reported_at: None,
             trimmed_at: None,
             measured_at: None,
@@ -74,10 +76,16 @@ impl AuditWriter {
     /// cancelled by the stop, because it might succeed anyway and then be done twice.
     pub async fn run(mut self, mut stop: oneshot::Receiver<()>) {
         let mut wait = BACKOFF.0;
+        // The record of a call after a pause is written at once, so that the trail can be read right after the call.
+        let mut next_write = Instant::now();
+        if self.audit.lost() > 0 {
+            // Records of a killed process are reported at once. A failure is repeated in the loop.
+            let _reported = self.write().await;
+        }
         loop {
             if self.pending.is_empty() {
                 tokio::select! {
-                    () = self.audit.not_empty.notified() => sleep(WRITE_DELAY).await,
+                    () = self.audit.wait_for_records() => sleep_until(next_write).await,
                     () = sleep(TRIM_INTERVAL) => {}
                     _ = &mut stop => break,
                 }
@@ -92,6 +100,7 @@ impl AuditWriter {
                     wait = (wait * 2).min(BACKOFF.1);
                 }
             }
+            next_write = Instant::now() + WRITE_DELAY;
             self.trim().await;
         }
         // Losses since the last report are reported now or never.
@@ -128,8 +137,13 @@ impl AuditWriter {
             tracing::error!(error, waiting, "cannot write the audit trail");
             return Err(());
         }
-        self.audit.mark_written(self.pending.len(), self.pending_bytes);
-        self.pending.clear();
+        self.audit.mark_written(
+            self.pending.len(),
+            self.pending_bytes,
+            std::mem::take(&mut self.pending_losses),
+        );
+        self.audit.announce(&self.pending);
+        self.pending = Arc::default();
         self.pending_bytes = 0;
         Ok(())
     }
@@ -140,6 +154,7 @@ impl AuditWriter {
         let mut taken = self.audit.take(limit);
         if let Some(event) = self.loss_event() {
             self.audit.unwritten.fetch_add(1, Ordering::Relaxed);
+            self.audit.unrecorded.count().fetch_add(1, Ordering::Relaxed);
             taken.records.push(QueuedRecord::Event(event));
         }
         taken
@@ -150,13 +165,17 @@ impl AuditWriter {
     async fn convert(&mut self, taken: TakenRecords) {
         let TakenRecords { records, bytes } = taken;
         let (count, options) = (records.len(), self.options.clone());
-        let converted =
-            spawn_blocking(move || records.iter().map(|record| record.to_record(&options)).collect());
+        let encode = move || {
+            let mut encoder = RecordEncoder::default();
+            records.iter().map(|record| record.to_record(&mut encoder, &options)).collect()
+        };
+        let converted = spawn_blocking(encode);
         self.is_filed = false;
         match converted.await {
             Ok(records) => (self.pending, self.pending_bytes) = (records, bytes),
             Err(error) => {
                 self.audit.mark_lost(count, bytes);
+                self.pending_losses = 0;
                 let error = &error as &dyn std::error::Error;
                 tracing::error!(
                     error,
@@ -193,9 +212,10 @@ impl AuditWriter {
         }
         let missing = lost - self.reported_losses;
         (self.reported_losses, self.reported_at) = (lost, Some(Instant::now()));
+        self.pending_losses += missing;
         tracing::error!(
             missing,
-            "the audit trail is incomplete: records arrived faster than they could be written"
+            "the audit trail is incomplete: records arrived faster than they could be written, or the gateway was killed"
         );
         Some(AuditEvent {
             actor: AuditActor::default(),

@@ -16,7 +16,7 @@ pub(super) fn auth(
     UpstreamCredentials { scheme, source: source(&auth.credential, process), secrets: secrets.clone() }
 }
 
-pub(super) fn source(credential: &CredentialSource, process: &ProcessSettings) -> SecretSource {
+pub(crate) fn source(credential: &CredentialSource, process: &ProcessSettings) -> SecretSource {
     match credential {
         CredentialSource::Value(secret) => SecretSource::Value(secret.expose().to_owned()),
         CredentialSource::File(path) => SecretSource::File(path.clone()),

@@ -19,8 +19,8 @@ impl HandlerBuilder {
     ) -> Arc<dyn Backend> {
         let Ok(url) = format!("{}/invoke", function.url()).parse() else {
             // Validation accepts only URLs to which a path can be added.
-            return Arc::new(UnsupportedBackend::new(
-                handler.kind.name(),
+            return Arc::new(UnsupportedBackend::because(
+                "the URL of the function cannot be used",
                 function.tool.as_ref().map(explicit_tool),
             ));
         };
@@ -33,7 +33,7 @@ impl HandlerBuilder {
             } else {
                 ReturnFormat::JsonRpcMessage
             },
-            delivery: self.http_delivery(&function.retry, handler.timeout),
+            delivery: self.http_delivery(handler, &function.retry),
         };
         let exchange = Arc::new(CortexOneFunction::new(options, &self.client));
         // The exchange itself retries.

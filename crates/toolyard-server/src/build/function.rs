@@ -26,7 +26,7 @@ impl HandlerBuilder {
     ) -> Arc<dyn Backend> {
         let Some(functions) = &self.functions else {
             let tool = function.tool.as_ref().map(explicit_tool);
-            return Arc::new(UnsupportedBackend::new(handler.kind.name(), tool));
+            return Arc::new(UnsupportedBackend::because("this gateway hosts no functions", tool));
         };
         let retry = retry(&function.retry);
         self.function_backend(handler, functions.exchange(function), function.tool.as_ref(), retry, secrets)
@@ -45,7 +45,7 @@ impl HandlerBuilder {
         let Some(tool) = tool else {
             let attempts =
                 UpstreamRetry { retry, attempt_timeout: (!has_one_attempt).then_some(handler.timeout) };
-            let options = ClientOptions { retry: attempts, ..self.client_options(secrets) };
+            let options = ClientOptions { retry: attempts, ..self.client_options(handler, secrets) };
             return Arc::new(McpBackend::start(
                 handler.name.as_str(),
                 ServerEndpoint::Function(exchange),

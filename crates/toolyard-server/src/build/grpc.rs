@@ -35,7 +35,7 @@ impl HandlerBuilder {
                 return Arc::new(UnsupportedBackend::because(reason, tool));
             }
         };
-        let budget = self.budget.clone();
+        let budget = self.budget_of(handler);
         let channel = GrpcChannel::new(client, &grpc.endpoint, grpc.tls.is_some(), budget.clone());
         let delivery = GrpcDelivery {
             channel,

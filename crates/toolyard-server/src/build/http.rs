@@ -1,7 +1,6 @@
 //! Builds handlers of the type `http`.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use toolyard_backends::delivery::{RequestDelivery, ResendPolicy};
 use toolyard_backends::health::ServiceProbe;
@@ -27,7 +26,7 @@ impl HandlerBuilder {
         http: &HttpHandler,
         secrets: &SecretRedactor,
     ) -> Arc<dyn Backend> {
-        let delivery = self.http_delivery(&http.retry, handler.timeout);
+        let delivery = self.http_delivery(handler, &http.retry);
         let tool = explicit_tool(&http.tool);
         let client = match self.outbound_client(&http.outbound) {
             Ok(client) => client,
@@ -52,7 +51,7 @@ impl HandlerBuilder {
     }
 
     /// Returns the delivery of requests with this retry policy.
-    pub(super) fn http_delivery(&self, retry: &HttpRetry, attempt_time: Duration) -> RequestDelivery {
+    pub(super) fn http_delivery(&self, handler: &HandlerConfig, retry: &HttpRetry) -> RequestDelivery {
         let policy = ResendPolicy {
             retry: super::retry(&retry.policy),
             statuses: retry.retry_on.clone(),
@@ -60,7 +59,8 @@ impl HandlerBuilder {
             respect_retry_after: retry.respect_retry_after,
         };
         let response_bytes = self.process.limits.response_bytes.min(RESPONSE_BYTES);
-        RequestDelivery { attempt_time, policy, response_bytes, budget: self.budget.clone() }
+        let budget = self.budget_of(handler);
+        RequestDelivery { attempt_time: handler.timeout, policy, response_bytes, budget }
     }
 }
 

@@ -124,15 +124,16 @@ impl HandlerBuilder {
                 max_list_bytes: limits.lane_list_bytes,
             },
             probe: handler.probe.map(probe),
-            ..self.client_options(secrets)
+            ..self.client_options(handler, secrets)
         }
     }
 
     /// Returns the options that all servers share.
-    pub(super) fn client_options(&self, secrets: &SecretRedactor) -> ClientOptions {
+    pub(super) fn client_options(&self, handler: &HandlerConfig, secrets: &SecretRedactor) -> ClientOptions {
         let ProcessSettings { limits, timeouts, .. } = &self.process;
         ClientOptions {
             dropped_notices: Arc::default(),
+            skipped_messages: Arc::default(),
             error_lines: Default::default(),
             launcher: None,
             name: "toolyard".to_owned(),
@@ -148,7 +149,7 @@ impl HandlerBuilder {
             retry: UpstreamRetry::never(),
             dedicated: DedicatedOptions::SHARED,
             probe: None,
-            budget: self.budget.clone(),
+            budget: self.budget_of(handler),
             secrets: secrets.clone(),
         }
     }

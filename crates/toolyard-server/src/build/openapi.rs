@@ -6,6 +6,7 @@ use std::sync::Arc;
 use toolyard_backends::openapi::credentials::{self, ServiceCredentials};
 use toolyard_backends::openapi::source::DescriptionLocation;
 use toolyard_backends::openapi::{OpenApiBackend, OpenApiOptions};
+use toolyard_core::text::TextBounds;
 use toolyard_core::{Backend, SecretRedactor};
 use toolyard_manifest::{CredentialSource, HandlerConfig, OpenApiHandler, OpenApiSpec, SchemeCredential};
 use toolyard_openapi::OperationSelector;
@@ -42,12 +43,18 @@ impl HandlerBuilder {
                 server_variables: variables
                     .map(|(name, value)| (name.clone(), value.expose().to_owned()))
                     .collect(),
+                texts: TextBounds {
+                    tool_chars: process.limits.tool_description,
+                    argument_chars: process.limits.argument_description,
+                    example_bytes: process.limits.example_bytes,
+                },
+                credentials: openapi.credentials.iter().map(|(scheme, _)| scheme.clone()).collect(),
             },
             max_tools: process.limits.tools_per_handler,
             headers: headers(&openapi.headers),
             auth: openapi.auth.as_ref().map(|auth| auth::auth(auth, process, secrets)),
             credentials: self.credentials(&openapi.credentials, secrets),
-            delivery: self.http_delivery(&openapi.retry, handler.timeout),
+            delivery: self.http_delivery(handler, &openapi.retry),
             refresh: openapi.refresh,
             read_time: process.timeouts.connect,
             document_bytes: process.limits.response_bytes,

@@ -1,6 +1,6 @@
-//! A handler type that the specification describes and the gateway does not serve yet.
+//! A handler that this gateway cannot build: its file of certificate authorities cannot be read, for example.
 //!
-//! A manifest with such a handler still starts: supported handlers are served, and this one reports its reason.
+//! A manifest with such a handler still starts: the others are served, and this one reports its reason.
 
 use std::sync::Arc;
 
@@ -8,27 +8,32 @@ use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 use toolyard_core::{Backend, BackendPhase, Call, Catalog, ErrorCode, Outcome, Tool, ToolError};
 
-/// A backend that is always unavailable. It knows the tool that its manifest defines, so that a call fails as
-/// unavailable and not as unknown.
+/// A backend that is always unavailable. It knows the tool that its manifest defines, so that a call fails for this
+/// reason and not as one of an unknown tool.
 pub(super) struct UnsupportedBackend {
     reason: String,
     catalog: watch::Sender<Arc<Catalog>>,
 }
 
 impl UnsupportedBackend {
-    /// Creates the backend of a handler of this type, with its tool if the manifest defines one.
-    pub(super) fn new(handler_type: &str, tool: Option<Tool>) -> Self {
-        Self::because(format!("handlers of type `{handler_type}` are not supported yet"), tool)
-    }
-
-    /// Creates the backend of a handler that cannot be built, for this reason.
-    pub(super) fn because(reason: String, tool: Option<Tool>) -> Self {
+    /// Creates the backend of a handler that cannot be built for this reason, with its tool if the manifest defines one.
+    pub(super) fn because(reason: impl Into<String>, tool: Option<Tool>) -> Self {
+        let reason = reason.into();
         let catalog = Catalog {
             phase: BackendPhase::Unavailable { reason: reason.clone().into() },
             tools: tool.into_iter().map(Arc::new).collect(),
             ..Catalog::default()
         };
         Self { reason, catalog: watch::Sender::new(Arc::new(catalog)) }
+    }
+
+    /// Returns the error of each call. Another call fails, too, until the manifest or a file of it has changed.
+    fn error(&self) -> ToolError {
+        let error = ToolError::new(ErrorCode::ExecutionFailed, "The handler of this tool cannot be used");
+        error
+            .because("the handler cannot be used; its status has the cause")
+            .caused_by(self.reason.clone())
+            .unsent()
     }
 }
 
@@ -38,8 +43,6 @@ impl Backend for UnsupportedBackend {
     }
 
     fn call(&self, _call: Call) -> BoxFuture<'_, Result<Outcome, ToolError>> {
-        Box::pin(std::future::ready(
-            Err(ToolError::new(ErrorCode::Unavailable, self.reason.clone()).unsent()),
-        ))
+        Box::pin(std::future::ready(Err(self.error())))
     }
 }

@@ -20,6 +20,11 @@ pub enum FleetCommand {
     Try(Box<ServerTrial>),
     /// Refreshes a handler's lists. Reports whether the handler exists.
     Refresh(String, oneshot::Sender<bool>),
+    /// Restarts a handler. The running one serves until its successor has answered or failed. Reports whether the
+    /// handler exists.
+    Restart(String, oneshot::Sender<bool>),
+    /// Disables a handler until its restart or an edit of its declaration. Reports whether the handler exists.
+    Disable(String, oneshot::Sender<bool>),
     /// Accepts changed tools.
     Accept(AcceptCommand),
     /// Merges acceptances of other gateways, by the keys of the handlers' records.

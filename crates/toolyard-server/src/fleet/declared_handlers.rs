@@ -35,3 +35,21 @@ impl DeclaredHandlers {
         }
     }
 }
+
+/// True if an edit changes only names, prices and descriptions of tools, and not the server.
+pub(super) fn is_renamed(previous: &manifest::HandlerConfig, declared: &manifest::HandlerConfig) -> bool {
+    let (prefix, overrides, price) = (previous.prefix, previous.overrides.clone(), previous.price);
+    let (display_name, description) = (previous.display_name.clone(), previous.description.clone());
+    let same_behavior = manifest::HandlerConfig {
+        prefix,
+        overrides,
+        price,
+        display_name,
+        description,
+        chunking: previous.chunking,
+        rename_arguments: previous.rename_arguments,
+        pin: previous.pin,
+        ..declared.clone()
+    };
+    *previous == same_behavior
+}

@@ -55,9 +55,11 @@ pub(crate) struct LastLists {
 /// The lists of all handlers from the last run, by key.
 pub(crate) type RecalledLists = HashMap<String, LastLists>;
 
-/// True if a server lists what the handler offers, so that its lists can be remembered.
-pub(super) const fn has_lists(handler: &HandlerConfig) -> bool {
-    matches!(handler.kind, HandlerKind::Mcp(_) | HandlerKind::OpenApi(_))
+/// True if a server elsewhere lists what the handler offers, so that its lists are remembered. Functions run here, and
+/// workers announce their tools.
+pub(super) fn has_lists(handler: &HandlerConfig) -> bool {
+    let is_elsewhere = !matches!(handler.kind, HandlerKind::Function(_) | HandlerKind::Bus(_));
+    handler.kind.has_server_definitions() && is_elsewhere
 }
 
 impl HandlerRecordStore {
@@ -196,8 +198,12 @@ mod tests {
     use super::*;
 
     fn handler(config: &str) -> HandlerConfig {
+        declared(&format!("type: mcp, mcpConfig: {{{config}}}"))
+    }
+
+    fn declared(handler: &str) -> HandlerConfig {
         let text = format!(
-            "apiVersion: omnia.altairalabs.ai/v1alpha1\nkind: ToolRegistry\nmetadata: {{name: a}}\nspec: {{handlers: [{{name: h, type: mcp, mcpConfig: {{{config}}}}}]}}\n"
+            "apiVersion: omnia.altairalabs.ai/v1alpha1\nkind: ToolRegistry\nmetadata: {{name: a}}\nspec: {{handlers: [{{name: h, {handler}}}]}}\n"
         );
         let source = toolyard_manifest::ManifestSource { name: "a.yaml".into(), text };
         toolyard_manifest::parse(&[source]).unwrap_or_else(|problems| panic!("{problems}")).handlers.remove(0)
@@ -232,6 +238,35 @@ mod tests {
         check(http, "transport: streamable-http, endpoint: 'https://a/c?k=1', headers: {X: s}", false);
         check(http, "transport: streamable-http, endpoint: 'https://a/b?k=2', headers: {X: s}", false);
         check(http, "transport: streamable-http, endpoint: 'https://a/b?k=1', headers: {X: t}", false);
+    }
+
+    #[test]
+    fn lists_of_each_kind_belong_to_one_declaration() {
+        let check = |before: &str, after: &str, is_kept: bool| {
+            let record = encode(&declared(before), &catalog()).unwrap();
+            assert_eq!(decode(&declared(after), &record).is_some(), is_kept, "{before} -> {after}");
+        };
+        let filter = |methods: &str| {
+            format!("type: grpc, grpcConfig: {{endpoint: 'a:1', filter: {{methods: [{methods}]}}}}")
+        };
+        check(&filter("b"), &filter("b"), true);
+        check(&filter("b"), &filter("c"), false);
+        check(&filter("b"), "type: grpc, grpcConfig: {endpoint: 'a:2', filter: {methods: [b]}}", false);
+        let spec = |rest: &str| format!("type: openapi, openAPIConfig: {{specURL: 'https://a/b'{rest}}}");
+        check(&spec(""), &spec(""), true);
+        check(&spec(""), &spec(", filter: {tags: [x]}"), false);
+        check(&spec(", filter: {tags: [/x]}"), &spec(", filter: {paths: [/x]}"), false);
+        // Settings of calls do not tell servers apart.
+        check(&spec(""), &spec(", refresh: 10m"), true);
+    }
+
+    #[test]
+    fn kinds_whose_lists_are_remembered() {
+        let check =
+            |handler: &str, expected: bool| assert_eq!(has_lists(&declared(handler)), expected, "{handler}");
+        check("type: mcp, mcpConfig: {transport: stdio, command: a}", true);
+        check("type: openapi, openAPIConfig: {specURL: 'https://a/b'}", true);
+        check("type: grpc, grpcConfig: {endpoint: 'a:1'}", true);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use axum::response::Response;
 use http::request::Parts;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use toolyard_core::Caller;
+use toolyard_core::{Caller, ErrorCode, ToolError};
 use toolyard_grpc::server::{self, HEALTH_PATH, PUBLIC_PATHS, ServiceHealth, ToolServiceParts};
 use toolyard_mcp::server::http::peer_of;
 use toolyard_mcp::server::owner_of_request;
@@ -66,7 +66,8 @@ fn caller(parts: &Parts) -> Result<Caller, tonic::Status> {
     let caller = parts.extensions.get::<AuthenticatedCaller>();
     let caller = caller.ok_or_else(|| server::unauthenticated("missing key"))?;
     if !caller.access.rest {
-        return Err(tonic::Status::permission_denied("the key lacks the scope `rest`"));
+        let error = ToolError::new(ErrorCode::Denied, "the key lacks the scope `rest`");
+        return Err(server::status_of(&error));
     }
     Ok(Caller { peer: peer_of(parts), ..caller.to_caller() })
 }

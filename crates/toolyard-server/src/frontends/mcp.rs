@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 use toolyard_agent::{guides, instructions, management, memory, search};
+use toolyard_core::registry::EntryKind;
 use toolyard_core::{Gateway, Registry};
-use toolyard_manifest::{BuiltinSettings, HandlerConfig, ProcessSettings};
+use toolyard_manifest::{BuiltinSettings, HandlerConfig, ProcessSettings, ToolDisclosure};
 use toolyard_mcp::server::http::{HttpOptions, McpEndpoint};
 use toolyard_mcp::server::{
     ClusterMember, FrontendLimits, FrontendOptions, InstructionSource, McpFrontend, OfferedFeatures,
@@ -36,15 +37,25 @@ fn instructions(gateway: Arc<Gateway>, builtins: Option<BuiltinSettings>) -> Ins
         let registry = gateway.registry();
         if registry.is_settled() {
             let view = Registry::view_for(registry, caller);
+            if view.is_for_scripts() {
+                // The other tools of the gateway are not on the list of the model.
+                let listed = view.advertised(EntryKind::Tools).entries();
+                let is_listed = |name: &str| listed.iter().any(|entry| &*entry.name == name);
+                return instructions::of_tools(is_listed);
+            }
             let is_builtin = |name: &str| view.tool(name).is_ok_and(|entry| entry.handler.is_builtin);
             return instructions::of_tools(is_builtin);
         }
         let builtins = builtins.as_ref()?;
+        let search = builtins.search.as_ref();
+        let lists_all = search.is_none_or(|search| search.disclosure != ToolDisclosure::Code);
         let enabled = [
-            (builtins.search.is_some(), &search::NAMES[..]),
-            (builtins.mcp.is_some(), &management::NAMES[..]),
-            (builtins.memory.is_some(), &memory::tools::NAMES[..]),
-            (builtins.guides, &guides::NAMES[..]),
+            (lists_all && search.is_some(), &search::NAMES[..]),
+            (!lists_all, &[search::SEARCH]),
+            (builtins.code.is_some(), &toolyard_code::tools::NAMES[..]),
+            (lists_all && builtins.mcp.is_some(), &management::NAMES[..]),
+            (lists_all && builtins.memory.is_some(), &memory::tools::NAMES[..]),
+            (lists_all && builtins.guides, &guides::NAMES[..]),
         ];
         let scope = caller.grant.as_ref().map(|grant| &grant.scope);
         instructions::of_tools(|name| {

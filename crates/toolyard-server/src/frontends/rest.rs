@@ -6,31 +6,44 @@
 //!
 //! | group | scopes | routes |
 //! | --- | --- | --- |
-//! | `ToolCaller` | `rest` | `tools`: tool lists in the formats of models' APIs, and calls; `hints`: services that a message is about |
-//! | `StatusReader` | `rest`, `admin` | the status; `handlers`: their list; `tokens`: context tokens of tool lists |
-//! | `Admin` | `admin` | `handlers`: tests and refreshes; `keys`; `sandbox`: isolation layers; `audit`: the audit trail; `log`: the log filter |
+//! | `ApiCaller` | any but `tools:PATTERN` and `metrics` | `caller`: the key and its rights; `sessions`: sign-in of browsers |
+//! | `ToolCaller` | `rest` | `tools`: tool lists in the formats of models' APIs, and calls; `search`: tools for a query; `hints`: services that a message is about |
+//! | `StatusReader` | `rest`, `admin` | the status; `handlers`: their list; `events`: changes; `tokens`: context tokens of tool lists |
+//! | `Admin` | `admin` | `handlers`: tests, refreshes, restarts and their end; `series`: calls of the last hours; `keys`; `sandbox`: isolation layers; `schedules`: tasks of all keys; `memory`: entries of working memory; `agents`: known agents; `bus`: the message bus; `audit`: the audit trail; `manifest`: the served manifest, and checks of texts; `log`: the log filter |
 //! | `FunctionCaller` | `functions`, `admin` | `functions`: invocation |
 //! | `FunctionReader` | `functions`, `publish:PATTERN`, `admin` | `functions`: list and versions |
-//! | `FunctionAuthor` | `publish:PATTERN`, `admin` | `functions`: drafts, publication, deletion and logs |
+//! | `FunctionAuthor` | `publish:PATTERN`, `admin` | `functions`: drafts, publication, deletion, logs and sources |
 //!
-//! The OpenAPI document is public: it requires no key (`public_routes`).
+//! The OpenAPI document and the exchange of a one-time code for a session are public: they require no key
+//! (`public_router`).
 //!
 //! Handlers take what they need by extractors (`extract`, `query`, `body`). `idempotency` has idempotent calls, `problem`
 //! error responses, and `start` makes the state of a gateway's API.
 
+mod agents;
 mod audit;
 mod body;
+mod bus;
+mod caller;
+mod events;
 mod extract;
 mod functions;
 mod groups;
 mod handlers;
 mod hints;
 mod idempotency;
+mod key_reference;
 mod keys;
 mod log;
+mod manifest;
+mod memory;
 mod problem;
 mod query;
 mod sandbox;
+mod schedules;
+mod search;
+mod series;
+mod sessions;
 mod start;
 mod tokens;
 mod tools;
@@ -48,12 +61,16 @@ use http::{StatusCode, header};
 use serde::Serialize;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{JoinSet, spawn_blocking};
-use toolyard_agent::search::ServiceIndex;
+use toolyard_a2a::Agents;
+use toolyard_agent::search::{ServiceIndex, ToolFinder};
 use toolyard_core::Gateway;
+use toolyard_core::store::Store;
 use toolyard_functions::FunctionHost;
+use toolyard_manifest::BusSettings;
 use toolyard_net::budget::ByteBudget;
 use toolyard_net::guard::{self, BrowserGuard};
 use toolyard_sandbox::Sandbox;
+use toolyard_schedule::Schedules;
 
 use crate::audit::AuditQueue;
 use crate::fleet::FleetCommand;
@@ -61,12 +78,14 @@ use crate::keys::{AuthenticatedCaller, KeyCache};
 use crate::log::LogControl;
 use crate::routes::GatewayStage;
 use crate::status::StatusReporter;
+use crate::telemetry::history::MetricsHistory;
 
 use groups::{RouteGroup, authorize};
 use query::NoQuery;
 
+pub(crate) use body::{read as read_body, read_bytes};
 pub use problem::ProblemDetails;
-pub(crate) use start::routes;
+pub(crate) use start::state;
 
 /// The state of the REST API.
 pub struct RestState {
@@ -86,6 +105,20 @@ pub struct RestState {
     pub sandbox: Sandbox,
     /// Index of what the handlers offer.
     pub services: ServiceIndex,
+    /// Index of all tools.
+    pub finder: Arc<ToolFinder>,
+    /// Scheduled tasks of all keys.
+    pub schedules: Schedules,
+    /// Other agents.
+    pub agents: Agents,
+    /// Data that outlives the process.
+    pub store: Arc<dyn Store>,
+    /// Settings of the message bus.
+    pub bus: BusSettings,
+    /// URL of a trace, with a place for its id.
+    pub trace_url: Option<String>,
+    /// Calls and memory of the last hours.
+    pub(crate) history: Arc<MetricsHistory>,
     /// The log filter.
     pub log: LogControl,
     /// Lifecycle stage of the gateway. While it drains, it starts no calls.
@@ -112,6 +145,9 @@ const OPENAPI: &str = include_str!("../../../../schema/openapi.json");
 /// Path of the OpenAPI document.
 const OPENAPI_PATH: &str = "/api/v1/openapi.json";
 
+/// Path of the exchange of a one-time code.
+const SESSIONS_PATH: &str = "/api/v1/sessions";
+
 /// Returns every REST route below `/api/v1` that requires a key.
 pub fn router(rest: Arc<RestState>, guard: Arc<BrowserGuard>) -> Router {
     // Routes get the state only together with the layer of their group.
@@ -126,32 +162,57 @@ pub fn router(rest: Arc<RestState>, guard: Arc<BrowserGuard>) -> Router {
         .layer(middleware::from_fn_with_state(guard, check_origin))
 }
 
-/// Returns the route of the OpenAPI document, with its whole path. The document is the same for every gateway and
-/// reveals nothing about this one, so that generators of clients need no key.
-pub(crate) fn public_routes(guard: &BrowserGuard) -> Router {
-    let layer = middleware::from_fn_with_state(Arc::new(guard.clone()), check_origin);
-    Router::new().route(OPENAPI_PATH, get(openapi).fallback(method_not_allowed)).layer(layer)
+/// Returns the routes that require no key, with their whole paths. The OpenAPI document is the same for every gateway and
+/// reveals nothing about this one, so that generators of clients need no key. A one-time code for a session is a secret
+/// like a key.
+pub(crate) fn public_router(rest: Arc<RestState>, guard: Arc<BrowserGuard>) -> Router {
+    Router::new()
+        .route(OPENAPI_PATH, get(openapi).fallback(method_not_allowed))
+        .route(SESSIONS_PATH, post(sessions::exchange).fallback(method_not_allowed))
+        .with_state(rest)
+        .layer(middleware::from_fn_with_state(guard, check_origin))
 }
 
 /// Returns the routes of each group.
-fn route_groups() -> [(RouteGroup, Router<Arc<RestState>>); 6] {
+fn route_groups() -> [(RouteGroup, Router<Arc<RestState>>); 7] {
+    let api_caller = Router::new()
+        .route("/caller", get(caller::show))
+        .route("/session-codes", post(sessions::create_code))
+        .route("/sessions/current", delete(sessions::end));
     let tool_caller = Router::new()
         .route("/tools", get(tools::list))
         .route("/tools/{name}", get(tools::one))
         .route("/tools/{name}/call", post(tools::call))
+        .route("/search", get(search::search))
         .route("/hints", post(hints::hint));
     let status_reader = Router::new()
         .route("/status", get(status))
         .route("/handlers", get(handlers::list))
+        .route("/events", get(events::stream))
         .route("/tokens", get(tokens::show));
     let admin = Router::new()
         .route("/handlers/{name}/test", post(handlers::test))
         .route("/handlers/{name}/refresh", post(handlers::refresh))
+        .route("/handlers/{name}/restart", post(handlers::restart))
+        .route("/handlers/{name}/disable", post(handlers::disable))
+        .route("/series", get(series::read))
         .route("/handlers/{name}/accept", post(handlers::accept))
         .route("/keys", get(keys::list).post(keys::create))
+        .route("/keys/tools", post(keys::preview))
         .route("/keys/{id}", delete(keys::revoke))
         .route("/sandbox", get(sandbox::show))
+        .route("/schedules", get(schedules::list))
+        .route("/schedules/{id}", delete(schedules::cancel))
+        .route("/schedules/{id}/runs", get(schedules::runs))
+        .route("/memory", get(memory::list))
+        .route("/memory/entries", get(memory::entries))
+        .route("/agents", get(agents::list))
+        .route("/bus", get(bus::show))
+        .route("/bus/dead-letters", get(bus::dead_letters))
         .route("/audit", get(audit::read))
+        .route("/manifest", get(manifest::show))
+        .route("/manifest/check", post(manifest::check))
+        .route("/manifest/import", post(manifest::import))
         .route("/log", put(log::change));
     let function_caller = Router::new().route("/functions/{id}/{version}/invoke", post(functions::invoke));
     let function_reader = Router::new()
@@ -165,8 +226,10 @@ fn route_groups() -> [(RouteGroup, Router<Arc<RestState>>); 6] {
         .route("/functions/{id}/publish", post(functions::publish))
         .route("/functions/{id}/logs", get(functions::logs))
         .route("/functions/{id}/{version}", delete(functions::delete_version))
+        .route("/functions/{id}/{version}/file", get(functions::file))
         .route("/functions/{id}/{version}/test", post(functions::test));
     [
+        (RouteGroup::ApiCaller, api_caller),
         (RouteGroup::ToolCaller, tool_caller),
         (RouteGroup::StatusReader, status_reader),
         (RouteGroup::Admin, admin),

@@ -65,7 +65,9 @@ impl HostedFunctions {
             secrets,
             disclosure: None,
             is_builtin: false,
+            is_on_bus: false,
             is_added: false,
+            model_tools: &[],
         };
         let (own, chunking) = (name.clone(), ChunkingPolicy::default());
         RegistryEntry { own, name, tool: None, additions: None, price: None, chunking, handler }

@@ -1,4 +1,4 @@
-//! The runners of scripts: this machine or a cluster.
+//! The runners of scripts: this machine, a cluster, or a scripts manager on the message bus.
 
 use std::sync::Arc;
 
@@ -15,6 +15,7 @@ impl CodeHosting {
         match scripts.runner {
             ScriptRunner::Local => Arc::new(self.local(scripts)),
             ScriptRunner::Kubernetes => super::pods::runner(scripts, self.build_from_source),
+            ScriptRunner::Bus => crate::bus::scripts::runner(&self.bus, &self.store),
         }
     }
 

@@ -10,6 +10,7 @@ use futures_util::StreamExt;
 use futures_util::future::{BoxFuture, FutureExt};
 use http::request::Parts;
 use http::{HeaderMap, Method, Request, header};
+use serde::Serialize;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::sleep;
 use toolyard_core::access::{AccessGrant, AccessScope};
@@ -18,6 +19,7 @@ use toolyard_mcp::server::HttpPrincipal;
 use toolyard_mcp::server::http::PATH;
 use toolyard_mcp::server::refusal::{BodyLimits, refuse_http, refuse_without_id};
 use toolyard_net::guard::{self, BrowserGuard};
+use toolyard_net::header_values::{Credentials, EVENT_STREAM, content_is};
 use toolyard_net::listener::ClientConnection;
 use tower_layer::Layer;
 use tower_service::Service;
@@ -27,7 +29,7 @@ use super::key_cache::{KeyCache, KeyVerdict};
 use crate::frontends::rest::ProblemDetails;
 
 /// Parts of the gateway that a caller may use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct KeyAccess {
     /// The REST API for calls and lists, and the status.
     pub rest: bool,
@@ -108,6 +110,12 @@ impl AuthenticatedCaller {
         Self { key: None, access: KeyAccess::ALL, grant: None, publish_scope: AccessScope::all(), lifetime }
     }
 
+    /// Removes the access to everything but tools, the status and metrics.
+    pub(super) fn restrict_to_tools(&mut self) {
+        self.access = KeyAccess { rest: true, admin: false, functions: false, metrics: true, publish: false };
+        self.publish_scope = AccessScope::default();
+    }
+
     pub(super) fn with_key(key: &ApiKey, grant: Arc<AccessGrant>, lifetime: KeyLifetime) -> Self {
         let access = KeyAccess::of(&key.scopes);
         let publish_scope = key.publish_scope();
@@ -156,6 +164,14 @@ impl AuthenticatedCaller {
             true => Ok(caller),
             false => Self::authorize_publisher(extensions, id),
         }
+    }
+
+    /// Ends the access at this time, or earlier with the key.
+    #[must_use]
+    pub(super) fn until(mut self, end: SystemTime) -> Self {
+        let expires = &mut self.lifetime.expires;
+        *expires = Some(expires.map_or(end, |expires| expires.min(end)));
+        self
     }
 
     fn can_publish(&self, id: &str) -> bool {
@@ -292,10 +308,10 @@ enum Admission {
 
 /// Returns the key of a request: the token of its `Authorization` header, or the whole header if it names no scheme, as
 /// clients of hosted functions send it. Another scheme yields an empty key, which is refused.
-fn presented_key(headers: &HeaderMap) -> Option<&str> {
+pub(crate) fn presented_key(headers: &HeaderMap) -> Option<&str> {
     let header = headers.get(header::AUTHORIZATION)?.to_str().unwrap_or_default().trim();
-    Some(match header.split_once(' ') {
-        Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => token.trim(),
+    Some(match Credentials::parse(header) {
+        Some(credentials) if credentials.is("bearer") => credentials.token,
         Some(_) => "",
         None => header,
     })
@@ -320,9 +336,7 @@ fn add_caller(request: &mut Request<Body>, caller: AuthenticatedCaller) -> KeyLi
 
 /// Ends a response that is an event stream when the key's access ends.
 fn bind_to_key(response: Response, lifetime: KeyLifetime) -> Response {
-    let kind = response.headers().get(header::CONTENT_TYPE);
-    let is_stream = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
-    match is_stream.then_some(lifetime) {
+    match content_is(response.headers(), EVENT_STREAM).then_some(lifetime) {
         Some(lifetime) => response
             .map(|body| Body::from_stream(body.into_data_stream().take_until(lifetime.ended().boxed()))),
         None => response,
@@ -333,6 +347,7 @@ fn bind_to_key(response: Response, lifetime: KeyLifetime) -> Response {
 fn refusal(verdict: &KeyVerdict, has_key: bool) -> &'static str {
     match verdict {
         KeyVerdict::Expired => "the key has expired: create another one with `toolyard key create`",
+        KeyVerdict::SessionEnded => "the session has ended: sign in again",
         KeyVerdict::Revoked => "the key was revoked: create another one with `toolyard key create`",
         _ if has_key => {
             "wrong key: the gateway has no such key; commands of toolyard send TOOLYARD_KEY or that of `--key-file`"

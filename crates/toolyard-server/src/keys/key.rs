@@ -138,9 +138,7 @@ impl NewApiKey {
         if !is_name(&name) {
             return Err(InvalidKey::Name);
         }
-        if !(1..=MAX_SCOPES).contains(&scopes.len()) {
-            return Err(InvalidKey::Scopes);
-        }
+        check_scopes(&scopes)?;
         if expires_in.is_some_and(|seconds| !(1..30_000_000_000).contains(&seconds)) {
             return Err(InvalidKey::Expiry);
         }
@@ -176,6 +174,11 @@ impl NewApiKey {
     }
 }
 
+/// Checks the number of scopes of a key.
+pub(crate) fn check_scopes(scopes: &[KeyScope]) -> Result<(), InvalidKey> {
+    if (1..=MAX_SCOPES).contains(&scopes.len()) { Ok(()) } else { Err(InvalidKey::Scopes) }
+}
+
 /// True if the text is printable and of valid length.
 fn is_name(text: &str) -> bool {
     let length = text.chars().count();
@@ -201,11 +204,7 @@ impl ApiKey {
     /// Tools, prompts and resources that exist for the key.
     #[must_use]
     pub fn scope(&self) -> AccessScope {
-        let tools = |scope: &KeyScope| match scope {
-            KeyScope::Tools(pattern) => Some(pattern.clone()),
-            _ => None,
-        };
-        self.scopes.iter().filter_map(tools).collect()
+        tool_scope(&self.scopes)
     }
 
     /// Namespaces of working memory that the key may use beside its own.
@@ -227,6 +226,15 @@ impl ApiKey {
         };
         self.scopes.iter().filter_map(publish).collect()
     }
+}
+
+/// Returns the tools, prompts and resources that exist for a key with these scopes.
+pub(crate) fn tool_scope(scopes: &[KeyScope]) -> AccessScope {
+    let tools = |scope: &KeyScope| match scope {
+        KeyScope::Tools(pattern) => Some(pattern.clone()),
+        _ => None,
+    };
+    scopes.iter().filter_map(tools).collect()
 }
 
 /// Milliseconds since 1970.

@@ -19,9 +19,10 @@ use super::auth_layer::{AuthenticatedCaller, KeyLifetime};
 use super::key::{ApiKey, KeySecret, QuotaAmount};
 use super::marker::KeyMarker;
 use super::open_gateways::OpenGateway;
-use super::quota::KeyQuota;
+use super::quota::{CALLS_QUOTA, COST_QUOTA, KeyQuota};
 use super::rate::CallRateLimiter;
 use super::record::{self, KEYS};
+use super::sessions::KeySessions;
 
 /// Minimum time between two lookups of unknown keys in the store, so that guessing keys does not keep the store busy.
 const LOOKUP_INTERVAL: Duration = Duration::from_millis(100);
@@ -47,6 +48,7 @@ pub struct KeyCache {
     /// The entry of this gateway while requests need no key.
     open_gateway: OpenGateway,
     cached: RwLock<CachedKeys>,
+    sessions: KeySessions,
     lookup_turn: Semaphore,
     /// Held by the one task that reads, so that an older state never replaces a newer one.
     read_turn: Semaphore,
@@ -99,6 +101,8 @@ pub enum KeyVerdict {
     Expired,
     /// The key was revoked. Only its holder learns this.
     Revoked,
+    /// The token of a session is unknown or has expired.
+    SessionEnded,
     /// Unknown, because the store fails with an error of this kind.
     Unavailable(StoreErrorKind),
 }
@@ -116,15 +120,44 @@ impl KeyCache {
             is_marker_set: AtomicBool::new(false),
             open_gateway: OpenGateway::default(),
             cached: RwLock::new(cached),
+            sessions: KeySessions::default(),
             lookup_turn: Semaphore::new(1),
             read_turn: Semaphore::new(1),
         }
+    }
+
+    /// Lets requests without a key administer nothing.
+    #[must_use]
+    pub fn without_anonymous_admin(mut self) -> Self {
+        let cached = self.cached.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(anonymous) = &mut cached.anonymous {
+            anonymous.caller.restrict_to_tools();
+        }
+        self
+    }
+
+    /// Returns `true` if requests need a key.
+    #[must_use]
+    pub fn requires_key(&self) -> bool {
+        self.cached().anonymous.is_none()
     }
 
     /// Sets the marker to write as soon as there is a key.
     #[must_use]
     pub fn with_marker(self, marker: KeyMarker) -> Self {
         Self { marker, ..self }
+    }
+
+    /// Sets the sessions of browsers.
+    #[must_use]
+    pub fn with_sessions(self, sessions: KeySessions) -> Self {
+        Self { sessions, ..self }
+    }
+
+    /// The sessions of browsers.
+    #[must_use]
+    pub const fn sessions(&self) -> &KeySessions {
+        &self.sessions
     }
 
     /// Tells `toolyard key create` that requests need no key here until the first one is read. A gateway whose store
@@ -222,6 +255,9 @@ impl KeyCache {
     /// Authenticates a request by the cached keys. `Err`: only the store can tell.
     pub(super) fn lookup_cached(&self, presented: Option<&str>) -> Result<KeyVerdict, Option<KeySecret>> {
         let cached = self.cached();
+        if let Some(token) = presented.filter(|presented| KeySessions::is_token(presented)) {
+            return Ok(self.session_verdict(&cached, token));
+        }
         // Another kind of token may be for a proxy in front, and is ignored while keys are optional.
         let presented =
             presented.filter(|presented| KeySecret::looks_like_key(presented) || cached.anonymous.is_none());
@@ -237,6 +273,16 @@ impl KeyCache {
         match cached.keys.get(secret.id()) {
             Some(entry) => Ok(entry.verdict(&secret)),
             None => Err(Some(secret)),
+        }
+    }
+
+    /// Authenticates the token of a session, which has the access of its key until it ends.
+    fn session_verdict(&self, cached: &CachedKeys, token: &str) -> KeyVerdict {
+        let Some((key, end)) = self.sessions.key_of(token) else { return KeyVerdict::SessionEnded };
+        match cached.keys.get(&*key).map(|entry| entry.current_verdict()) {
+            Some(KeyVerdict::Granted(caller)) => KeyVerdict::Granted(caller.until(end)),
+            Some(verdict) => verdict,
+            None => KeyVerdict::SessionEnded,
         }
     }
 
@@ -261,12 +307,27 @@ impl KeyCache {
             Some(secret) => {
                 cached.keys.get(secret.id()).map_or(KeyVerdict::Denied, |entry| entry.verdict(&secret))
             }
-            None => {
-                let anonymous = cached.anonymous.as_ref();
-                anonymous
-                    .map_or(KeyVerdict::Denied, |anonymous| KeyVerdict::Granted(anonymous.caller.clone()))
-            }
+            None => cached.anonymous_verdict(),
         }
+    }
+
+    /// Returns the current access of the key with this id, or of requests without a key, after a check of the store.
+    pub async fn current_by_id(&self, id: Option<&str>) -> KeyVerdict {
+        if let Err(error) = self.refresh().await {
+            tracing::debug!(error = &error as &dyn std::error::Error, "cannot read the keys");
+            return KeyVerdict::Unavailable(error.kind);
+        }
+        let cached = self.cached();
+        match id {
+            Some(id) => cached.keys.get(id).map_or(KeyVerdict::Denied, |entry| entry.current_verdict()),
+            None => cached.anonymous_verdict(),
+        }
+    }
+
+    /// Returns id and name of the key with this id, as cached.
+    #[must_use]
+    pub fn id_and_name(&self, id: &str) -> Option<Arc<(Arc<str>, Arc<str>)>> {
+        self.cached().keys.get(id).and_then(|entry| entry.caller.key.clone())
     }
 
     /// Returns the unspent reservations of quotas to the store.
@@ -294,6 +355,14 @@ impl KeyCache {
     }
 }
 
+impl CachedKeys {
+    /// Returns the access of requests without a key.
+    fn anonymous_verdict(&self) -> KeyVerdict {
+        let anonymous = self.anonymous.as_ref();
+        anonymous.map_or(KeyVerdict::Denied, |anonymous| KeyVerdict::Granted(anonymous.caller.clone()))
+    }
+}
+
 impl CachedKey {
     fn new(key: ApiKey, store: &Arc<dyn Store>) -> Self {
         let key_allowance = KeyAllowance::of(&key, store).map(Arc::new);
@@ -309,11 +378,14 @@ impl CachedKey {
     }
 
     fn verdict(&self, secret: &KeySecret) -> KeyVerdict {
-        match self.key.matches(secret) {
-            false => KeyVerdict::Denied,
-            true if self.key.is_valid(SystemTime::now()) => KeyVerdict::Granted(self.caller.clone()),
-            true if self.key.revoked.is_some() => KeyVerdict::Revoked,
-            true => KeyVerdict::Expired,
+        if self.key.matches(secret) { self.current_verdict() } else { KeyVerdict::Denied }
+    }
+
+    fn current_verdict(&self) -> KeyVerdict {
+        match self.key.is_valid(SystemTime::now()) {
+            true => KeyVerdict::Granted(self.caller.clone()),
+            false if self.key.revoked.is_some() => KeyVerdict::Revoked,
+            false => KeyVerdict::Expired,
         }
     }
 }
@@ -334,7 +406,7 @@ impl KeyAllowance {
         let quota = |name: &str, limit: Option<QuotaAmount>| {
             Some(KeyQuota::new(store.clone(), &key.id, name, limit?))
         };
-        let (calls, cost) = (quota("calls", key.calls), quota("cost", key.cost));
+        let (calls, cost) = (quota(CALLS_QUOTA, key.calls), quota(COST_QUOTA, key.cost));
         (rate.is_some() || calls.is_some() || cost.is_some()).then_some(Self { rate, calls, cost })
     }
 

@@ -3,9 +3,12 @@
 use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
+use toolyard_core::access::CallPrice;
+use toolyard_core::store::{Store, StoreError};
 use toolyard_core::timestamp::iso_8601;
 
 use super::key::{ApiKey, KeyScope, KeySecret, QuotaAmount};
+use super::quota::{self, CALLS_QUOTA, COST_QUOTA};
 
 /// A key as shown: everything except the hash of its secret.
 #[derive(Serialize)]
@@ -29,11 +32,23 @@ pub struct KeySummary {
     model: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     chunk_threshold: Option<u64>,
+    /// Used parts of the quotas.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    used: Option<UsedQuotas>,
     /// True if the key is neither revoked nor expired.
     valid: bool,
     /// The text of the key, in the response to its creation only.
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<String>,
+}
+
+/// The used parts of a key's quotas in the current period, in units.
+#[derive(Serialize)]
+struct UsedQuotas {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    calls: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<f64>,
 }
 
 impl From<ApiKey> for KeySummary {
@@ -66,6 +81,7 @@ impl From<ApiKey> for KeySummary {
             cost,
             model,
             chunk_threshold,
+            used: None,
             valid,
             key: None,
         }
@@ -77,6 +93,29 @@ impl KeySummary {
     #[must_use]
     pub fn new(key: ApiKey, secret: &KeySecret) -> Self {
         Self { key: Some(secret.reveal()), ..key.into() }
+    }
+
+    /// Creates the summary of a key, with the used parts of its quotas if it is valid.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn with_usage(key: ApiKey, store: &dyn Store) -> Result<Self, StoreError> {
+        let summary = Self::from(key);
+        if !summary.valid || summary.calls.is_none() && summary.cost.is_none() {
+            return Ok(summary);
+        }
+        let used = async |name: &str, limit: Option<QuotaAmount>| match limit {
+            Some(limit) => {
+                let CallPrice(millionths) = quota::used_of(store, &summary.id, name, limit).await?;
+                Ok::<_, StoreError>(Some(millionths as f64 / QuotaAmount::ONE.0 as f64))
+            }
+            None => Ok(None),
+        };
+        let used = UsedQuotas {
+            calls: used(CALLS_QUOTA, summary.calls).await?,
+            cost: used(COST_QUOTA, summary.cost).await?,
+        };
+        Ok(Self { used: Some(used), ..summary })
     }
 
     /// Formats the key in one line.

@@ -18,6 +18,12 @@ use super::key::{QuotaAmount, QuotaPeriod, millis};
 /// Space of the used amounts.
 pub const USED: KeySpace = KeySpace("quota");
 
+/// Name of the quota of calls.
+pub(super) const CALLS_QUOTA: &str = "calls";
+
+/// Name of the quota of the calls' cost.
+pub(super) const COST_QUOTA: &str = "cost";
+
 /// A gateway reserves this fraction of the remaining amount.
 const SHARE_DIVISOR: u64 = 64;
 
@@ -190,16 +196,33 @@ impl KeyQuota {
         Ok(self.store.put(USED, &key, put).await?.map_or(QuotaUpdate::Conflict, |_| QuotaUpdate::Done))
     }
 
-    /// Start of the current period, in milliseconds since 1970. 0 without a period.
     fn period(&self) -> u64 {
-        let now = millis(SystemTime::now());
-        let length = self
-            .limit
-            .per
-            .map(QuotaPeriod::length)
-            .map(|length| u64::try_from(length.as_millis()).unwrap_or(u64::MAX));
-        length.map_or(0, |length| now - now % length)
+        period_of(self.limit)
     }
+}
+
+/// Returns the start of the current period of a quota, in milliseconds since 1970. 0 without a period.
+fn period_of(limit: QuotaAmount) -> u64 {
+    let now = millis(SystemTime::now());
+    let length = limit
+        .per
+        .map(QuotaPeriod::length)
+        .map(|length| u64::try_from(length.as_millis()).unwrap_or(u64::MAX));
+    length.map_or(0, |length| now - now % length)
+}
+
+/// Returns the amount that is used of the quota `name` of the key with this id, including what gateways have reserved.
+///
+/// # Errors
+/// If the store fails.
+pub async fn used_of(
+    store: &dyn Store,
+    id: &str,
+    name: &str,
+    limit: QuotaAmount,
+) -> Result<CallPrice, StoreError> {
+    let stored = store.get(USED, &format!("{id}/{name}/{}", period_of(limit))).await?;
+    Ok(CallPrice(used(stored.as_ref())))
 }
 
 /// Parses the used amount of a stored value.

@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 use toolyard_core::store::{Store, StoreErrorKind};
 use toolyard_manifest::{ListenAddress, ProcessSettings};
 
-use super::{KeyCache, KeyMarker, KeyPolicy};
+use super::{KeyCache, KeyMarker, KeyPolicy, KeySessions};
 use crate::context::GatewayContext;
 use crate::shutdown::Subsystem;
 use crate::start::StartError;
@@ -63,7 +63,10 @@ async fn load(
         Some(_) if policy == KeyPolicy::OnceCreated => KeyPolicy::Always,
         _ => policy,
     };
-    let cache = KeyCache::new(store.clone(), policy);
+    let console = &process.console;
+    let sessions = KeySessions::new(console.sessions, console.session_time);
+    let cache = KeyCache::new(store.clone(), policy).with_sessions(sessions);
+    let cache = if process.unauthenticated_admin { cache } else { cache.without_anonymous_admin() };
     let cache = Arc::new(match marker {
         Some(marker) => cache.with_marker(marker.clone()),
         None => cache,

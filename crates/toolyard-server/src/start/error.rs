@@ -8,6 +8,7 @@ use toolyard_manifest::ListenAddress;
 use toolyard_net::listener::TlsError;
 use toolyard_store::StoreOpenError;
 
+use crate::bus::BusFailure;
 use crate::telemetry;
 
 /// A startup error.
@@ -16,6 +17,11 @@ pub enum StartError {
     /// An address cannot be bound.
     #[error("cannot listen on {0}")]
     Listen(ListenAddress, #[source] io::Error),
+    /// Another program listens on the address.
+    #[error(
+        "cannot listen on {0}: another program does, such as a gateway; choose another address with `--listen`"
+    )]
+    InUse(ListenAddress),
     /// The address is reachable from other machines, and there are no keys.
     #[error(
         "{0} is reachable from other machines, but there are no keys: create one with `toolyard key create`, listen on \
@@ -41,12 +47,18 @@ pub enum StartError {
     /// The in-memory store cannot be opened.
     #[error("cannot open the store")]
     Store(#[source] StoreOpenError),
+    /// The system provides no random bytes for the scheduler.
+    #[error("cannot start the scheduler")]
+    Schedules(#[source] StoreError),
     /// The threads that serve connections cannot be started.
     #[error("cannot start the threads that serve connections")]
     Workers(#[source] io::Error),
     /// Telemetry cannot be started as configured.
     #[error("cannot start telemetry")]
     Telemetry(#[from] telemetry::TelemetryError),
+    /// The message bus is not configured, or its URL is refused.
+    #[error("{0}")]
+    Bus(BusFailure),
     /// A layer to leave out does not exist.
     #[error("unknown layer {0:?}")]
     NoSuchLayer(String),

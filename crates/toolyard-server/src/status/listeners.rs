@@ -8,7 +8,7 @@ use crate::listeners::ListeningAddresses;
 /// An address that the gateway listens on.
 #[derive(Debug, Serialize)]
 pub(super) struct ListenerStatus {
-    /// `http` for MCP and REST, or `grpc`.
+    /// `http` for MCP and REST, `console` for the same with the console, or `grpc`.
     protocol: &'static str,
     address: String,
 }
@@ -19,7 +19,10 @@ impl ListenerStatus {
         let of = |protocol, addresses: &[ListenAddress]| -> Vec<_> {
             addresses.iter().map(|address| Self { protocol, address: address.to_string() }).collect()
         };
-        let ListeningAddresses { http, grpc } = listening;
-        of("http", http).into_iter().chain(of("grpc", grpc)).collect()
+        let ListeningAddresses { http, console, grpc } = listening;
+        [("http", http), ("console", console), ("grpc", grpc)]
+            .into_iter()
+            .flat_map(|(name, addresses)| of(name, addresses))
+            .collect()
     }
 }

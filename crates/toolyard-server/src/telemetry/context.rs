@@ -1,5 +1,6 @@
 //! The trace context of a call (W3C Trace Context). In a [`Call`] it is in `_meta`, as in MCP (SEP-414).
 
+use http::HeaderName;
 use http::request::Parts;
 use opentelemetry::Context;
 use opentelemetry::propagation::{Extractor, Injector, TextMapPropagator};
@@ -11,6 +12,10 @@ const PARENT: &str = "traceparent";
 const STATE: &str = "tracestate";
 const BAGGAGE: &str = "baggage";
 
+const PARENT_HEADER: HeaderName = HeaderName::from_static(PARENT);
+const STATE_HEADER: HeaderName = HeaderName::from_static(STATE);
+const BAGGAGE_HEADER: HeaderName = HeaderName::from_static(BAGGAGE);
+
 /// Extracts and injects the trace context of calls.
 #[derive(Debug, Default)]
 pub(super) struct TraceCarrier(TraceContextPropagator);
@@ -19,17 +24,17 @@ impl TraceCarrier {
     /// Extracts the context of a call: from its parameters, else from the headers of its HTTP request, which it copies
     /// into the parameters. An invalid context is forwarded unchanged.
     pub(super) fn extract(&self, call: &mut Call) -> Option<Context> {
-        let head = call.origin.clone();
-        let head = head.as_ref().and_then(|origin| origin.downcast_ref::<Parts>()).map(|head| &head.headers);
-        let header = |name: &str| head?.get(name)?.to_str().ok();
-        if let Some(baggage) = header(BAGGAGE).filter(|_| call.meta.get(BAGGAGE).is_none()) {
-            call.meta.set(BAGGAGE, Json::string(baggage));
+        let head = call.origin.as_ref().and_then(|origin| origin.downcast_ref::<Parts>());
+        let header = |name| head?.headers.get(name)?.to_str().ok().map(str::to_owned);
+        let (baggage, parent) = (header(BAGGAGE_HEADER), header(PARENT_HEADER));
+        let state = parent.as_ref().and_then(|_| header(STATE_HEADER));
+        if let Some(baggage) = baggage.filter(|_| call.meta.get(BAGGAGE).is_none()) {
+            call.meta.set(BAGGAGE, Json::string(&baggage));
         }
         if call.meta.get(PARENT).is_some() {
             return self.extract_meta(call);
         }
-        let state = header(STATE).map(str::to_owned);
-        let context = self.parse(&TraceHeaders { parent: header(PARENT)?.to_owned(), state })?;
+        let context = self.parse(&TraceHeaders { parent: parent?, state })?;
         self.inject(context.span().span_context(), call);
         Some(context)
     }
@@ -38,6 +43,11 @@ impl TraceCarrier {
     pub(super) fn extract_meta(&self, call: &Call) -> Option<Context> {
         let text = |name| call.meta.get_str(name).map(std::borrow::Cow::into_owned);
         self.parse(&TraceHeaders { parent: text(PARENT)?, state: text(STATE) })
+    }
+
+    /// Returns the context of a `traceparent`.
+    pub(super) fn parent(&self, parent: &str) -> Option<Context> {
+        self.parse(&TraceHeaders { parent: parent.to_owned(), state: None })
     }
 
     fn parse(&self, headers: &TraceHeaders) -> Option<Context> {

@@ -35,7 +35,6 @@ impl TelemetryLosses {
     }
 }
 
-#[cfg(feature = "full")]
 impl TelemetryLosses {
     pub(super) fn lose_spans(&self, count: usize) {
         self.spans.fetch_add(count as u64, Ordering::Relaxed);

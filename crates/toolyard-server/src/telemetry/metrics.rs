@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{BoundCounter, Counter, Histogram, Meter};
+use toolyard_core::ErrorCode;
 use toolyard_core::layers::{CallEnding, CallObserver, ObservedCall};
 use toolyard_core::{Call, CallTarget, RegistryEntry, ToolError};
 use toolyard_mcp::wire::target_method;
@@ -67,17 +68,27 @@ impl CallMetrics {
         self.active.load(Ordering::Relaxed)
     }
 
+    /// Records a script that arrived on the message bus, like a call of the tool that sends it.
+    pub(super) fn record_script(&self, verdict: Result<bool, ErrorCode>, took: Duration) {
+        let set = [
+            KeyValue::new(names::TOOL, trace::SCRIPT_TOOL),
+            KeyValue::new(names::STATUS, CallStatus::of(verdict).name()),
+        ];
+        self.invocations.add(1, &set);
+        self.invoke_duration.record(milliseconds(took), &set);
+    }
+
     fn labels(&self, target: &CallTarget, entry: &RegistryEntry) -> Option<Arc<ToolLabels>> {
         matches!(target, CallTarget::Tool(_)).then(|| self.tools.get(&entry.name))
     }
 }
 
 impl CallObserver for CallMetrics {
-    fn begin<'a>(&'a self, call: &mut Call, entry: &'a RegistryEntry) -> Box<dyn ObservedCall + 'a> {
+    fn begin<'a>(&'a self, call: &mut Call, entry: &'a RegistryEntry) -> Option<Box<dyn ObservedCall + 'a>> {
         self.active.fetch_add(1, Ordering::Relaxed);
         let method = target_method(&call.target);
         let labels = self.labels(&call.target, entry);
-        Box::new(MeasuredCall { metrics: self, labels, method, is_piped: call.origin.is_none() })
+        Some(Box::new(MeasuredCall { metrics: self, labels, method, is_piped: call.origin.is_none() }))
     }
 
     fn unknown(&self, call: &Call, error: &ToolError) {
@@ -125,9 +136,10 @@ impl ObservedCall for MeasuredCall<'_> {
 }
 
 impl CallObserver for UpstreamMetrics {
-    fn begin<'a>(&'a self, call: &mut Call, entry: &'a RegistryEntry) -> Box<dyn ObservedCall + 'a> {
+    fn begin<'a>(&'a self, call: &mut Call, entry: &'a RegistryEntry) -> Option<Box<dyn ObservedCall + 'a>> {
         let method = target_method(&call.target);
-        Box::new(MeasuredUpstream { metrics: &self.0, labels: self.0.labels(&call.target, entry), method })
+        let labels = self.0.labels(&call.target, entry);
+        Some(Box::new(MeasuredUpstream { metrics: &self.0, labels, method }))
     }
 }
 

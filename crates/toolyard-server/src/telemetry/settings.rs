@@ -45,7 +45,6 @@ pub(super) struct CollectorSettings {
     pub(super) interval: Duration,
 }
 
-#[cfg(feature = "full")]
 impl CollectorSettings {
     /// True if the endpoint uses TLS.
     pub(super) fn is_tls(&self) -> bool {

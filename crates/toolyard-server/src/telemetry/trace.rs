@@ -19,6 +19,9 @@ use super::{SCOPE, names};
 /// Operation name of a tool call by the semantic conventions.
 pub(super) const EXECUTE_TOOL: &str = "execute_tool";
 
+/// Name of the tool whose scripts arrive on the message bus.
+pub(super) const SCRIPT_TOOL: &str = "execute_python_script";
+
 /// Creates the spans of calls. Without a collector it creates none, and only extracts the context of the client, so
 /// that it is forwarded to upstreams.
 pub(super) struct CallTraces {
@@ -32,6 +35,18 @@ pub(super) struct UpstreamTraces(pub(super) Arc<CallTraces>);
 impl CallTraces {
     pub(super) fn new(tracers: Option<SdkTracerProvider>) -> Self {
         Self { tracer: tracers.map(|tracers| tracers.tracer(SCOPE)), carrier: TraceCarrier::default() }
+    }
+
+    /// Starts the span of a script that arrived on the message bus, if traces are exported.
+    pub(super) fn script_span(&self, parent: Option<&str>) -> Option<Span> {
+        let tracer = self.tracer.as_ref()?;
+        let parent = parent.and_then(|parent| self.carrier.parent(parent));
+        let tool = SCRIPT_TOOL;
+        let attributes =
+            [KeyValue::new(names::GEN_AI_TOOL, tool), KeyValue::new(names::GEN_AI_OPERATION, EXECUTE_TOOL)];
+        let builder = tracer.span_builder(format!("script.invoke {tool}")).with_kind(SpanKind::Consumer);
+        let builder = builder.with_attributes(attributes);
+        Some(builder.start_with_context(tracer, &parent.unwrap_or_default()))
     }
 
     /// Starts a span and injects it into the call.
@@ -57,46 +72,43 @@ impl CallTraces {
 }
 
 impl CallObserver for CallTraces {
-    fn begin<'a>(&'a self, call: &mut Call, entry: &'a RegistryEntry) -> Box<dyn ObservedCall + 'a> {
+    fn begin<'a>(&'a self, call: &mut Call, entry: &'a RegistryEntry) -> Option<Box<dyn ObservedCall + 'a>> {
         let parent = self.carrier.extract(call);
         let Some(tracer) = &self.tracer else {
-            return Box::new(FollowedTrace(parent.map(|parent| parent.span().span_context().clone())));
+            return Some(Box::new(FollowedTrace(parent?.span().span_context().clone())));
         };
         let mut span = self.span(tracer, SpanKind::Server, parent, call, entry);
         if span.is_recording() {
             span.set_attributes(client_attributes(call));
         }
         let context = span.span_context().clone();
-        match span.is_recording() {
+        Some(match span.is_recording() {
             true => Box::new(TracedCall { span, context: Some(context) }),
-            false => Box::new(FollowedTrace(Some(context))),
-        }
-    }
-}
-
-impl CallObserver for UpstreamTraces {
-    fn begin<'a>(&'a self, call: &mut Call, entry: &'a RegistryEntry) -> Box<dyn ObservedCall + 'a> {
-        // Log lines already name the trace.
-        const NOTHING: FollowedTrace = FollowedTrace(None);
-        let Some(tracer) = &self.0.tracer else { return Box::new(NOTHING) };
-        let parent = self.0.carrier.extract_meta(call);
-        // A trace that is not sampled has no spans, and the call already carries its context.
-        if parent.as_ref().is_some_and(|parent| !parent.span().span_context().is_sampled()) {
-            return Box::new(NOTHING);
-        }
-        Box::new(TracedCall {
-            span: self.0.span(tracer, SpanKind::Client, parent, call, entry),
-            context: None,
+            false => Box::new(FollowedTrace(context)),
         })
     }
 }
 
+impl CallObserver for UpstreamTraces {
+    fn begin<'a>(&'a self, call: &mut Call, entry: &'a RegistryEntry) -> Option<Box<dyn ObservedCall + 'a>> {
+        let tracer = self.0.tracer.as_ref()?;
+        let parent = self.0.carrier.extract_meta(call);
+        // A trace that is not sampled has no spans, and the call already carries its context.
+        if parent.as_ref().is_some_and(|parent| !parent.span().span_context().is_sampled()) {
+            return None;
+        }
+        let span = self.0.span(tracer, SpanKind::Client, parent, call, entry);
+        // Log lines already name the trace.
+        Some(Box::new(TracedCall { span, context: None }))
+    }
+}
+
 /// A call in a trace without a span of the gateway.
-struct FollowedTrace(Option<SpanContext>);
+struct FollowedTrace(SpanContext);
 
 impl ObservedCall for FollowedTrace {
     fn scope(&self) -> tracing::Span {
-        scope(self.0.as_ref())
+        scope(Some(&self.0))
     }
 
     fn end(self: Box<Self>, _ended: CallEnding<'_>) {}

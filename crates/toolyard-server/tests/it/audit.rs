@@ -16,7 +16,7 @@ use crate::keyed_gateway::{KeyedGateway, memory};
 
 /// The records that match the query, oldest first, once there are `count` of them. Omits members that differ between
 /// runs.
-async fn records(gateway: &KeyedGateway, query: &str, count: usize) -> Vec<String> {
+pub(crate) async fn records(gateway: &KeyedGateway, query: &str, count: usize) -> Vec<String> {
     loop {
         let page = gateway.ask("", &format!("GET /api/v1/audit{query}"), "").await;
         assert_eq!(page.head.status(), 200, "{}", page.body);
@@ -152,7 +152,7 @@ async fn pending_audit_records_are_written_on_shutdown() {
 /// Records the creation of `keys` keys (`k0` and so on), more than the queue holds, and stops the audit service.
 /// Returns the records in the trail, and the number of lost records.
 async fn missing(store: Arc<dyn Store>, keys: usize) -> (Vec<String>, u64) {
-    let audit = AuditQueue::new(AuditQueueOptions { records: 2, bytes: 1 << 20, arguments: false });
+    let audit = AuditQueue::new(AuditQueueOptions { records: 2, bytes: 1 << 20, arguments: false }, None);
     let process = ProcessSettings::default();
     let trail = AuditService::start(audit.clone(), &process, &store);
     for number in 0..keys {

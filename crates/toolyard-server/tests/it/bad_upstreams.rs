@@ -247,7 +247,7 @@ async fn streams() {
     a ping: "result":{}
     events after the answer: "result":{}
     the answer to another request: "error":{"code":-32603,"message":"The server's answer is malformed","data":{"code":"execution_failed","reason":"the answer is not an MCP message","retryable":false}}
-    garbage: "error":{"code":-32603,"message":"The server's answer is malformed","data":{"code":"execution_failed","reason":"the answer is not an MCP message","retryable":false}}
+    garbage: "result":{}
     no answer: "error":{"code":-32603,"message":"The connection to the server broke","data":{"code":"unavailable","reason":"connection broken during the answer","retryable":true}}
     an end in the event: "error":{"code":-32603,"message":"The connection to the server broke","data":{"code":"unavailable","reason":"connection broken during the answer","retryable":true}}
     an end in the answer: "error":{"code":-32603,"message":"The connection to the server broke","data":{"code":"unavailable","reason":"connection broken during the answer","retryable":true}}

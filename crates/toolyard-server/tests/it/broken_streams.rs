@@ -7,7 +7,8 @@ use toolyard_server::RunningGateway;
 
 use crate::gateway::gateway;
 
-/// The reply of a server to a call, or to a request that resumes its stream. `ANSWER` stands for the response message.
+/// The reply of a server to a call, or to a request that resumes its stream. `ANSWER` stands for the response message, `CALL`
+/// for the id of the call.
 #[derive(Clone, Copy)]
 enum StreamReply {
     /// A stream that ends.
@@ -32,7 +33,9 @@ impl StreamReply {
     fn reply(self, call: &str) -> ScriptedReply {
         let answer = format!(r#"{{"jsonrpc":"2.0","id":{call},"result":{{"good":1}}}}"#);
         match self {
-            Ends(events) => ScriptedReply::events([events.replace("ANSWER", &answer).into()]),
+            Ends(events) => {
+                ScriptedReply::events([events.replace("ANSWER", &answer).replace("CALL", call).into()])
+            }
             Breaks(events) => ScriptedReply::raw(format!(
                 "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 9999\r\n\r\n{events}"
             )),
@@ -105,7 +108,14 @@ async fn interrupted_stream_of_a_call_is_resumed() {
         ("no id", &[Ends("retry: 1\ndata: \n\n")]),
         ("an id that is cleared", &[Ends("id: 1\ndata: \n\nid\nretry: 1\ndata: \n\n")]),
         ("an id that no header can carry", &[Ends("id: \u{7}\nretry: 1\ndata: \n\n")]),
-        ("an invalid message", &[Ends("id: 1\nretry: 1\ndata: oops\n\n")]),
+        (
+            "not a message",
+            &[Ends("id: 1\nretry: 1\ndata: oops\n\ndata: {\"beat\":1}\n\n"), Ends("data: ANSWER\n\n")],
+        ),
+        (
+            "an invalid response",
+            &[Ends("id: 1\nretry: 1\ndata: {\"jsonrpc\":\"2.0\",\"id\":CALL,\"result\":{\"a\":NaN}}\n\n")],
+        ),
         ("resumption refused with 405", &[Ends(PRIMING), Refuses(405)]),
         ("an unknown event id", &[Ends(PRIMING), Refuses(400)]),
         ("an ended session", &[Ends(PRIMING), Refuses(404)]),
@@ -128,7 +138,8 @@ async fn interrupted_stream_of_a_call_is_resumed() {
     no id: The connection to the server broke, []
     an id that is cleared: The connection to the server broke, []
     an id that no header can carry: The connection to the server broke, []
-    an invalid message: The server's answer is malformed, []
+    not a message: answered, ["1"]
+    an invalid response: The server's answer is malformed, []
     resumption refused with 405: The connection to the server broke, ["1"]
     an unknown event id: The connection to the server broke, ["1"]
     an ended session: The server has ended the session, ["1"]

@@ -10,6 +10,7 @@ use toolyard_testing::upstream::{
 };
 use toolyard_testing::wire_client::{ClientMode, WireClient};
 
+use crate::causes::status;
 use crate::gateway::{entry, gateway_of};
 
 /// The tool of handlers that declare it.
@@ -87,6 +88,33 @@ async fn reason_of_a_failed_request() {
     http, no TLS: The tool's server cannot be reached: TLS: the server does not speak TLS
     openapi, no TLS: The tool's server cannot be reached: TLS: the server does not speak TLS
     ");
+}
+
+/// The error of a call of a handler that cannot be built, as an MCP client sees it, and that of its status.
+async fn build_failure(handler: &str) -> String {
+    let running = gateway_of(handler, "").await;
+    let mut client = WireClient::new(running.address(), ClientMode::Bare).await;
+    let body = client.call("t", "{}").await.body;
+    let error = json::read(&body).get("error").clone();
+    let status = status(&running).await["handlers"][0]["lastError"]["message"].to_string();
+    format!("{} {}\n  {status}", error.get("message").plain(), error.get("data").text())
+}
+
+/// Another call fails like this one until the manifest or its file is mended.
+#[tokio::test]
+async fn handler_that_cannot_be_built_is_not_retryable() {
+    let handler = |kind: &str, endpoint: &str, config: &str| {
+        format!("    - {{name: h, type: {kind}, {DECLARED} endpoint: {{url: '{endpoint}'}}, {config}}}\n")
+    };
+    let http = handler("http", "https://127.0.0.1:9", "httpConfig: {tlsCAPath: /missing.pem}");
+    let grpc = handler("grpc", "127.0.0.1:9", "grpcConfig: {tls: true, tlsCAPath: /missing.pem}");
+    let lines = [build_failure(&http).await, build_failure(&grpc).await];
+    assert_snapshot!(lines.join("\n"), @r#"
+    The handler of this tool cannot be used {"code":"execution_failed","reason":"the handler cannot be used; its status has the cause","retryable":false}
+      "tlsCAPath: cannot read /missing.pem: I/O error: No such file or directory (os error 2)"
+    The handler of this tool cannot be used {"code":"execution_failed","reason":"the handler cannot be used; its status has the cause","retryable":false}
+      "tlsCAPath: cannot use /missing.pem: I/O error: No such file or directory (os error 2)"
+    "#);
 }
 
 #[tokio::test]

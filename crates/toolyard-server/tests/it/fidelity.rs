@@ -356,14 +356,15 @@ fn parameters_reach_the_server_unchanged() {
     });
 }
 
-/// Tool definitions without their names.
+/// Valid tool definitions without their names.
 fn definitions() -> impl Strategy<Value = Vec<String>> {
+    let schema = vec![("type", Just("\"object\"".to_owned()).boxed())];
     let definition = objects(
         vec![
             ("name", Just("\"NAME\"".to_owned()).boxed()),
-            ("inputSchema", values(DEEP)),
-            ("annotations", values(0)),
-            ("execution", values(0)),
+            ("inputSchema", objects(schema, members(DEEP - 1)).boxed()),
+            ("annotations", objects(Vec::new(), members(0)).boxed()),
+            ("execution", objects(Vec::new(), members(0)).boxed()),
         ],
         members(DEEP),
     );
@@ -400,7 +401,7 @@ fn definitions_of_tools() {
         // The first tool of each server shows that its list has arrived.
         let markers = ["old", "new"].map(|handler| format!("{handler}-{}", case.get()));
         for (i, handler) in ["old", "new"].into_iter().enumerate() {
-            let mut list = vec![format!("{{\"name\":\"{}\"}}", markers[i])];
+            let mut list = vec![format!(r#"{{"name":"{}","inputSchema":{{"type":"object"}}}}"#, markers[i])];
             expect.push(list[0].clone());
             for (number, definition) in lists[i].iter().enumerate() {
                 // Every second tool has an illegal name, which the gateway replaces.

@@ -170,7 +170,7 @@ async fn keys_and_their_limits_apply() {
     wrong key: {"code":"UNAUTHENTICATED","details":"wrong key: the gateway has no such key; commands of toolyard send TOOLYARD_KEY or that of `--key-file`","reason":"UNAUTHENTICATED"}
     scope of the tool: {"result":"{\"result\":\"found\"}"}
     scope of another tool: {"code":"NOT_FOUND","details":"Unknown tool: delete","reason":"TOOL_NOT_FOUND"}
-    no scope for calls: {"code":"PERMISSION_DENIED","details":"the key lacks the scope `rest`"}
+    no scope for calls: {"code":"PERMISSION_DENIED","details":"the key lacks the scope `rest`","reason":"DENIED"}
     within the rate: {"result":"{\"result\":\"found\"}"}
     within the rate: {"result":"{\"result\":\"found\"}"}
     beyond the rate: {"code":"RESOURCE_EXHAUSTED","details":null,"reason":"RATE_LIMITED"}
@@ -267,6 +267,18 @@ async fn tool_that_asks_its_client_is_refused() {
     let (running, _upstream) = gateway("", ask).await;
     let mut caller = GrpcCaller::start(&address(&running), &[]);
     assert_snapshot!(caller.execute("t", ""), @r#"{"code":"FAILED_PRECONDITION","details":"the tool requests input from its caller, which only MCP supports"}"#);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn task_that_a_tool_starts_is_cancelled() {
+    let start = |request: &ReceivedRequest| {
+        let task = r#"{"resultType":"task","taskId":"7","status":"working","createdAt":"2026-01-01T00:00:00Z","lastUpdatedAt":"2026-01-01T00:00:00Z","ttlMs":null}"#;
+        ScriptedReply::result(request, task)
+    };
+    let (running, upstream) = gateway("", start).await;
+    let mut caller = GrpcCaller::start(&address(&running), &[]);
+    assert_snapshot!(caller.execute("t", ""), @r#"{"code":"FAILED_PRECONDITION","details":"the tool continues as a task, which only MCP supports"}"#);
+    upstream.saw(|log| log.count("tasks/cancel") == 1, |_| ()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -373,4 +385,17 @@ async fn tls_of_the_listeners_applies() {
     for without in [&[ca][..], &[]] {
         assert_eq!(call(without)["code"], "UNAVAILABLE", "{without:?}");
     }
+}
+
+/// The C core of gRPC names a socket by its encoded path, which `http::Uri` refuses.
+#[tokio::test(flavor = "multi_thread")]
+async fn unix_socket_needs_another_authority() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = format!("unix:{}", folder.path().join("grpc.sock").display());
+    let reply = |request: &ReceivedRequest| ScriptedReply::result(request, "{}");
+    let upstream = TestUpstream::start(ScriptedUpstream::new(UpstreamEra::Modern, &[TOOL], reply));
+    let handlers = [("x", upstream.address, "")];
+    let _running = started(&manifest(&handlers, &format!("grpc: {{listen: '{target}'}}"))).await;
+    let list = |options: &[String]| GrpcCaller::start(&target, options).ask(&json!({"do": "list"}));
+    assert_eq!(list(&["authority=localhost".to_owned()])["tools"][0][0], "t");
 }

@@ -123,7 +123,9 @@ async fn only_the_changed_list_is_requested_again() {
             registry.mark_unchanged();
             let (_, member) = LISTS.into_iter().find(|(list, _)| *list == method).unwrap();
             // A text of its own, which no earlier step has published.
-            let item = format!(r#"{{"name":"{member}","uri":"u:{member}","uriTemplate":"t:{member}"}}"#);
+            let item = format!(
+                r#"{{"name":"{member}","inputSchema":{{"type":"object"}},"uri":"u:{member}","uriTemplate":"t:{member}"}}"#
+            );
             servers[1].set(method, &format!(r#""{member}":[{item}]"#));
             servers[1].say(notification, "{}");
             while !all_lists(&running).await.contains(&item) {

@@ -419,7 +419,7 @@ async fn invalid_http_requests_are_refused() {
         ),
         ("PUT", request("PUT", "/mcp", host)),
         ("OPTIONS", request("OPTIONS", "/mcp", host)),
-        ("another path", request("POST", "/", host)),
+        ("another path", request("POST", "/none", host)),
         ("two types", post("content-type: text/plain\r\n", PING)),
         ("headers over the limit", post(&format!("x-long: {}\r\n", "x".repeat(9000)), PING)),
         ("too many headers", post(&"x: 1\r\n".repeat(200), PING)),

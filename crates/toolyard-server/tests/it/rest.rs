@@ -42,9 +42,9 @@ async fn tools_in_each_form() {
     }
     assert_snapshot!(lines.join("\n"), @r#"
 
-      200 {"tools":[{"name":"add","description":"Adds.","inputSchema":{"type":"object","properties":{"a":{"type":"number"}},"required":["a"]},"outputSchema":{"type":"object","properties":{"sum":{"type":"number"}},"required":["sum"]}},{"name":"search","description":"Searches.","inputSchema":{"type":"object"}},{"name":"delete"}]}
+      200 {"tools":[{"name":"add","description":"Adds.","inputSchema":{"type":"object","properties":{"a":{"type":"number"}},"required":["a"]},"outputSchema":{"type":"object","properties":{"sum":{"type":"number"}},"required":["sum"]}},{"name":"search","description":"Searches.","inputSchema":{"type":"object"}},{"name":"delete","inputSchema":{"type":"object"}}]}
     ?format=mcp
-      200 {"tools":[{"name":"add","description":"Adds.","inputSchema":{"type":"object","properties":{"a":{"type":"number"}},"required":["a"]},"outputSchema":{"type":"object","properties":{"sum":{"type":"number"}},"required":["sum"]}},{"name":"search","description":"Searches.","inputSchema":{"type":"object"}},{"name":"delete"}]}
+      200 {"tools":[{"name":"add","description":"Adds.","inputSchema":{"type":"object","properties":{"a":{"type":"number"}},"required":["a"]},"outputSchema":{"type":"object","properties":{"sum":{"type":"number"}},"required":["sum"]}},{"name":"search","description":"Searches.","inputSchema":{"type":"object"}},{"name":"delete","inputSchema":{"type":"object"}}]}
     ?format=openai
       200 {"tools":[{"type":"function","function":{"name":"add","description":"Adds.","parameters":{"type":"object","properties":{"a":{"type":"number"}},"required":["a"]}}},{"type":"function","function":{"name":"search","description":"Searches.","parameters":{"type":"object"}}},{"type":"function","function":{"name":"delete","parameters":{"type":"object"}}}]}
     ?format=anthropic
@@ -254,7 +254,7 @@ async fn keys_by_rest() {
         first[time] = Value::from("(..)");
     }
     assert_snapshot!(first, @r#"
-    {"id":"(..)","name":"ci","scopes":["tools:web/*","rest"],"created":"(..)","expires":"(..)","rate":"10/s","calls":"100/day","cost":"2.5","valid":true}
+    {"id":"(..)","name":"ci","scopes":["tools:web/*","rest"],"created":"(..)","expires":"(..)","rate":"10/s","calls":"100/day","cost":"2.5","used":{"calls":0.0,"cost":0.0},"valid":true}
     "#);
     let own = admin.split('_').nth(1).unwrap();
     assert_eq!(gateway.short(&admin, &format!("DELETE /api/v1/keys/{own}"), "", "").await, "409 own_key");

@@ -232,9 +232,9 @@ async fn hints_and_tokens_over_rest() {
     POST /api/v1/hints {"message":"please do the math"}
       403 {"type":"urn:toolyard:problem:denied","title":"Forbidden","status":403,"detail":"the key lacks the required scope","code":"denied","retryable":false}
     GET /api/v1/tokens 
-      200 {"estimator":"bytes/4.4","disclosure":"auto","budget":300,"lists":[{"disclosure":"all","tools":6,"tokens":458},{"disclosure":"search","tools":4,"tokens":437},{"disclosure":"auto","tools":4,"tokens":437}],"handlers":[{"name":"builtins","tools":3,"tokens":281},{"name":"math","tools":1,"tokens":156},{"name":"web","tools":2,"tokens":22}]}
+      200 {"estimator":"bytes/4.4","disclosure":"auto","budget":300,"lists":[{"disclosure":"all","tools":6,"tokens":465},{"disclosure":"search","tools":4,"tokens":437},{"disclosure":"auto","tools":4,"tokens":437}],"handlers":[{"name":"builtins","tools":3,"tokens":281,"groups":[{"name":"search","tools":3,"tokens":281}]},{"name":"math","tools":1,"tokens":156},{"name":"web","tools":2,"tokens":29}]}
     GET /api/v1/tokens 
-      200 {"estimator":"bytes/4.4","disclosure":"all","lists":[{"disclosure":"all","tools":2,"tokens":22}],"handlers":[{"name":"web","tools":2,"tokens":22}]}
+      200 {"estimator":"bytes/4.4","disclosure":"all","lists":[{"disclosure":"all","tools":2,"tokens":29}],"handlers":[{"name":"web","tools":2,"tokens":29}]}
     GET /api/v1/tokens 
       403 {"type":"urn:toolyard:problem:denied","title":"Forbidden","status":403,"detail":"the key lacks the required scope","code":"denied","retryable":false}
     "#);

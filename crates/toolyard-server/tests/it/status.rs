@@ -11,12 +11,17 @@ use toolyard_testing::wire_client::WireConnection;
 
 use crate::gateway::{gateway, manifest};
 
-/// The status with times and ports replaced, which differ between runs.
-async fn status(running: &RunningGateway) -> Value {
+/// The status as it is served.
+async fn served_status(running: &RunningGateway) -> Value {
     let mut connection = WireConnection::open(running.address()).await;
     connection.send(b"GET /api/v1/status HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
     let body = connection.response().await.unwrap().body;
-    let mut status: Value = serde_json::from_str(&body).unwrap();
+    serde_json::from_str(&body).unwrap()
+}
+
+/// The status with times, ports and digests replaced, which differ between runs.
+async fn status(running: &RunningGateway) -> Value {
+    let mut status = served_status(running).await;
     anonymize(&mut status);
     status
 }
@@ -27,6 +32,7 @@ fn anonymize(value: &mut Value) {
             for (name, member) in members {
                 match (&**name, member) {
                     ("since" | "time", Value::String(time)) => *time = "(a time)".to_owned(),
+                    ("manifestDigest", Value::String(digest)) => *digest = "(a digest)".to_owned(),
                     ("endpoint", Value::String(url)) => *url = "(a URL)".to_owned(),
                     ("address", Value::String(address)) => *address = "(an address)".to_owned(),
                     (_, member) => anonymize(member),
@@ -72,7 +78,7 @@ fn answers(request: &ReceivedRequest) -> ScriptedReply {
     }
 }
 
-const OTHER_TOOL: &str = r#"{"name":"u"}"#;
+const OTHER_TOOL: &str = r#"{"name":"u","inputSchema":{"type":"object"}}"#;
 
 #[tokio::test]
 #[expect(clippy::too_many_lines, reason = "the snapshot has a line for each member")]
@@ -151,8 +157,8 @@ async fn healthy_gateway_is_ready() {
       ],
       "list": {
         "tools": 2,
-        "characters": 59,
-        "estimatedTokens": 14
+        "characters": 91,
+        "estimatedTokens": 21
       },
       "listeners": [
         {
@@ -160,6 +166,7 @@ async fn healthy_gateway_is_ready() {
           "address": "(an address)"
         }
       ],
+      "manifestDigest": "(a digest)",
       "version": "0.1.0"
     }
     "#);
@@ -218,13 +225,35 @@ async fn handler_phase_follows_its_server() {
     availableToolsCount: 1
     discoveredTools: [{"handlerName":"goes","name":"u","status":"Available","endpoint":"(a URL)"}]
     handlers: [{"name":"goes","registry":"test","origin":"manifest","type":"mcp","endpoint":"(a URL)","phase":"Ready","since":"(a time)","tools":1,"protocol":"MCP 2026-07-28","lastError":{"time":"(a time)","code":"connection_refused","message":"the server cannot be reached: connection refused"}}]
-    list: {"tools":1,"characters":14,"estimatedTokens":4}
+    list: {"tools":1,"characters":46,"estimatedTokens":11}
     lastEdit: {"time":"(a time)","applied":false,"message":"the manifest has problems"}
     "HandlersAvailable": "True" ("1 of 1 handlers are ready")
     "AllHandlersReady": "True" ("1 of 1 handlers are ready")
     "ToolsDiscovered": "True" ("1 tools are known")
     "HandlersValid": "True" ("the manifest is valid")
     "#);
+}
+
+#[tokio::test]
+async fn digest_is_that_of_the_served_manifest() {
+    let there = TestUpstream::start(ScriptedUpstream::new(UpstreamEra::Modern, &[TOOL], answers));
+    let one = manifest(&[("one", there.address, "")], "");
+    let two = manifest(&[("two", there.address, "")], "");
+    let moved = manifest(&[("three", there.address, "")], "secretsDir: /elsewhere");
+    let running = toolyard_server::start(&one, &GatewayOptions::default()).await.unwrap();
+    let check = async |expected: &toolyard_manifest::Manifest| {
+        let status = served_status(&running).await;
+        assert_eq!(status["manifestDigest"], expected.digest);
+        let handlers =
+            status["handlers"].as_array().unwrap().iter().map(|handler| handler["name"].as_str().unwrap());
+        assert_eq!(handlers.collect::<Vec<_>>(), [expected.handlers[0].name.as_str()]);
+    };
+    check(&one).await;
+    running.apply(&two).await.unwrap();
+    check(&two).await;
+    running.apply(&moved).await.unwrap_err();
+    running.refuse("the manifest has problems".to_owned());
+    check(&two).await;
 }
 
 /// The status before the first list contains no unknown values.

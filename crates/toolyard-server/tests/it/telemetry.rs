@@ -1,6 +1,6 @@
 //! Telemetry of calls, from the view of a collector, of upstreams and of a metrics scraper.
 
-mod collector;
+pub(crate) mod collector;
 
 use std::fmt::Write;
 
@@ -224,7 +224,7 @@ async fn trace_context_is_forwarded_without_a_collector() {
     assert_eq!(baggage.as_deref(), Some("user=a"));
 }
 
-async fn page(running: &RunningGateway) -> String {
+pub(crate) async fn page(running: &RunningGateway) -> String {
     let mut connection = WireConnection::open(running.address()).await;
     connection.send(b"GET /metrics HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
     let response = connection.response().await.unwrap();

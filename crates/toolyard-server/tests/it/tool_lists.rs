@@ -103,7 +103,7 @@ async fn lists() {
     names that models do not accept: odd_a_b odd__ odd_a_b_5ed6cad5 t
     entries that are not tools: a t
     a member twice: c t
-    invalid schemas: a b t
+    invalid schemas: a t
     illegal headers: legal t
     a list that is an object: t
     no list: t

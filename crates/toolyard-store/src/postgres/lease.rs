@@ -29,4 +29,9 @@ impl LeaseStore for PostgresStore {
         const RELEASE: &str = "UPDATE toolyard.lease SET until_ms = 0 WHERE name = $1 AND holder = $2";
         Box::pin(async move { self.query(RELEASE, &[&name.as_bytes(), &holder.as_bytes()]).await.map(drop) })
     }
+
+    fn forget<'a>(&'a self, name: &'a str, holder: &'a str) -> StoreFuture<'a, ()> {
+        const FORGET: &str = "DELETE FROM toolyard.lease WHERE name = $1 AND holder = $2";
+        Box::pin(async move { self.query(FORGET, &[&name.as_bytes(), &holder.as_bytes()]).await.map(drop) })
+    }
 }

@@ -1,6 +1,7 @@
 //! Log records, in blocks.
 
 use std::io;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use deadpool_postgres::{Client, Transaction};
@@ -28,7 +29,7 @@ enum LogError {
 }
 
 impl LogStore for PostgresStore {
-    fn append(&self, space: KeySpace, records: Vec<LogRecord>) -> StoreFuture<'_, ()> {
+    fn append(&self, space: KeySpace, records: Arc<[LogRecord]>) -> StoreFuture<'_, ()> {
         Box::pin(async move {
             let mut client = self.client().await?;
             with_timeout(append(&mut client, space, &records), store_error).await

@@ -32,4 +32,12 @@ impl LeaseStore for SqliteStore {
             connection.prepare_cached(RELEASE)?.execute(params![name, holder]).map(drop)
         }))
     }
+
+    fn forget<'a>(&'a self, name: &'a str, holder: &'a str) -> StoreFuture<'a, ()> {
+        const FORGET: &str = "DELETE FROM lease WHERE name = ?1 AND holder = ?2";
+        let (name, holder) = (name.to_owned(), holder.to_owned());
+        Box::pin(self.write(move |connection| {
+            connection.prepare_cached(FORGET)?.execute(params![name, holder]).map(drop)
+        }))
+    }
 }

@@ -1,6 +1,7 @@
 //! Log records, in blocks.
 
 use std::io;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use rusqlite::{Connection, OptionalExtension, params};
@@ -16,7 +17,7 @@ use crate::log_block::{self, BlockBuilder, DecodedBlock, EncodedBlock, tag_hash}
 const TRIM_BATCH: usize = 100;
 
 impl LogStore for SqliteStore {
-    fn append(&self, space: KeySpace, records: Vec<LogRecord>) -> StoreFuture<'_, ()> {
+    fn append(&self, space: KeySpace, records: Arc<[LogRecord]>) -> StoreFuture<'_, ()> {
         Box::pin(self.write(move |connection| append(connection, space, &records)))
     }
 

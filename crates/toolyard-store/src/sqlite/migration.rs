@@ -27,7 +27,8 @@ pub(super) enum SqliteMigrationError {
     Database(rusqlite::Error),
 }
 
-/// Migrates the tables, each version in a transaction of its own. Other processes that migrate wait meanwhile.
+/// Migrates the tables, each version in a transaction of its own. Those of a new file are created in one: each commit
+/// waits for the disk. Other processes that migrate wait meanwhile.
 pub(super) fn migrate(connection: &mut Connection) -> Result<(), SqliteMigrationError> {
     loop {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -35,11 +36,13 @@ pub(super) fn migrate(connection: &mut Connection) -> Result<(), SqliteMigration
         if version > LATEST_VERSION {
             return Err(SqliteMigrationError::NewerVersion(version));
         }
-        let Some(next) = usize::try_from(version).ok().and_then(|version| MIGRATIONS.get(version)) else {
-            return Ok(());
-        };
-        transaction.execute_batch(next)?;
-        transaction.pragma_update(None, "user_version", version + 1)?;
+        let missing = usize::try_from(version).ok().and_then(|version| MIGRATIONS.get(version..));
+        let Some(missing @ [next, ..]) = missing else { return Ok(()) };
+        let steps = if version == 0 { missing } else { std::slice::from_ref(next) };
+        for step in steps {
+            transaction.execute_batch(step)?;
+        }
+        transaction.pragma_update(None, "user_version", version + steps.len() as i64)?;
         transaction.commit()?;
     }
 }

@@ -57,7 +57,7 @@ impl LogModel {
                     .collect();
                 let records = new.iter().map(|(seconds, tag, body, _)| LogRecord {
                     time: time(*seconds),
-                    tags: vec![("tag", tag.to_string()), ("body", body.clone())],
+                    tags: vec![("tag", tag.to_string().into()), ("body", body.clone().into())],
                     body: body.clone(),
                 });
                 store.append(SPACE, records.collect()).await.unwrap();

@@ -195,6 +195,11 @@ async fn leases(store: &dyn Store) {
     let third = store.acquire("work", "me", Duration::ZERO).await.unwrap().unwrap();
     assert!(third > second);
     assert!(store.acquire("work", "me", long).await.unwrap().is_some_and(|late| late > third));
+    store.forget("work", "you").await.unwrap();
+    assert_eq!(store.acquire("work", "you", long).await.unwrap(), None, "it is not yours to forget");
+    store.forget("work", "me").await.unwrap();
+    let anew = store.acquire("work", "you", long).await.unwrap();
+    assert_eq!(anew, Some(first), "a forgotten name begins anew");
 }
 
 fn unix_seconds(seconds: u64) -> SystemTime {
@@ -202,7 +207,7 @@ fn unix_seconds(seconds: u64) -> SystemTime {
 }
 
 fn record(seconds: u64, tags: &[(&'static str, &str)]) -> LogRecord {
-    let tags: Vec<_> = tags.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+    let tags: Vec<_> = tags.iter().map(|(name, value)| (*name, (*value).to_owned().into())).collect();
     LogRecord { time: unix_seconds(seconds), tags, body: format!("{{\"n\":{seconds}}}") }
 }
 
@@ -226,16 +231,16 @@ async fn matching_seconds(store: &dyn Store, query: RecordQuery) -> Vec<u64> {
 }
 
 async fn records(store: &dyn Store) {
-    store.append(A, Vec::new()).await.unwrap();
+    store.append(A, [].into()).await.unwrap();
     assert_eq!(matching_seconds(store, query(&[])).await, Vec::<u64>::new());
     let search = ("tool", "search");
     let odd = ("caller", "with \0 in it");
     store
-        .append(A, vec![record(1, &[search, odd]), record(2, &[search, search]), record(3, &[odd])])
+        .append(A, [record(1, &[search, odd]), record(2, &[search, search]), record(3, &[odd])].into())
         .await
         .unwrap();
-    store.append(A, vec![record(4, &[])]).await.unwrap();
-    store.append(B, vec![record(5, &[search])]).await.unwrap();
+    store.append(A, [record(4, &[])].into()).await.unwrap();
+    store.append(B, [record(5, &[search])].into()).await.unwrap();
     assert_eq!(matching_seconds(store, query(&[])).await, [4, 3, 2, 1]);
     assert_eq!(matching_seconds(store, query(&[search])).await, [2, 1]);
     assert_eq!(matching_seconds(store, query(&[odd])).await, [3, 1]);

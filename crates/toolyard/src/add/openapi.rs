@@ -48,6 +48,10 @@ pub(super) struct AddOpenapiArgs {
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
 
+    /// Base URL of requests, if the description has no server URL or another one
+    #[arg(long, value_name = "URL")]
+    base_url: Option<String>,
+
     #[command(flatten)]
     target: AddTarget,
 }
@@ -139,6 +143,15 @@ fn preview(title: &str, description: &ServiceDescription) -> String {
     if faults.len() > MAX_FAULTS_SHOWN {
         lines.push(format!("  and {} more; `--output json` shows all", faults.len() - MAX_FAULTS_SHOWN));
     }
+    let uncallable: Vec<_> = description.contradictions().collect();
+    if !uncallable.is_empty() {
+        lines.push(format!(
+            "{} left out, because no arguments satisfy the schema",
+            count(uncallable.len(), "tool")
+        ));
+    }
+    let line = |(name, reason): &(&str, String)| output::escape_line(&format!("  {name}: {reason}"));
+    lines.extend(uncallable.iter().take(MAX_FAULTS_SHOWN).map(line));
     lines.join("\n")
 }
 
@@ -158,8 +171,18 @@ fn print_notes(args: &AddOpenapiArgs, description: &ServiceDescription) {
         let named = count(args.operations.len(), "operation");
         note(&format!("only {} of the {named} given with `--operation` can become tools", operations.len()));
     }
-    if operations.iter().any(|described| !described.operation.server.contains("://")) {
-        note("the description names no server; set `baseURL` in the handler");
+    let has_no_server = |described: &&DescribedOperation| !described.operation.server.contains("://");
+    let without_server = operations.iter().filter(has_no_server).count();
+    match (&args.base_url, without_server) {
+        (Some(_), _) | (None, 0) => {}
+        (None, all) if all == operations.len() => note(&format!(
+            "{}, or add it with `--base-url https://api.example.com/v1`",
+            ServiceDescription::NO_SERVER
+        )),
+        (None, some) => note(&format!(
+            "{} cannot be called, because the description has no absolute server URL for them; set `baseURL` in the handler",
+            count(some, "tool")
+        )),
     }
     let schemes: BTreeSet<_> = operations
         .iter()
@@ -177,6 +200,10 @@ fn print_notes(args: &AddOpenapiArgs, description: &ServiceDescription) {
 
 fn handler(args: &AddOpenapiArgs, name: &str, spec_url: &str) -> Value {
     let mut config = json!({"specURL": spec_url});
+    if let Some(base_url) = &args.base_url {
+        // `$$` escapes a variable reference in a manifest.
+        config["baseURL"] = json!(base_url.replace("${", "$${"));
+    }
     if !args.operations.is_empty() {
         config["operationFilter"] = json!(args.operations);
     }
@@ -217,12 +244,15 @@ fn report(file: &Path, description: &ServiceDescription, handler: &Value, writte
     let faults = description.faults.iter();
     let faults = faults
         .map(|DescriptionFault { location: place, problem }| json!({"place": place, "problem": problem}));
+    let uncallable =
+        description.contradictions().map(|(name, reason)| json!({"name": name, "reason": reason}));
     json!({
         "file": file,
         "handler": handler,
         "title": description.title,
         "tools": tools.collect::<Vec<_>>(),
         "faults": faults.collect::<Vec<_>>(),
+        "uncallable": uncallable.collect::<Vec<_>>(),
         "written": written,
     })
 }

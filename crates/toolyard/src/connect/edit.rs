@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::ser::{PrettyFormatter, Serializer};
 
-use self::scan::{EditError, JsonObject, scan};
+use self::scan::{EditError, JsonObject, ScannedMember, scan};
 
 /// Returns the text with this server in this section, unchanged if the server is already there.
 ///
@@ -31,6 +31,46 @@ pub(super) fn with_server(text: &str, section: &str, name: &str, entry: &Value) 
         Some(old) if old.value(text).as_ref() == Some(entry) => Ok(text.to_owned()),
         Some(old) => Ok(style.replace(text, &old.span, entry)),
     }
+}
+
+/// Returns the text without this server: its lines, the comma and the comment behind it.
+///
+/// # Errors
+/// Fails if the text cannot be edited unambiguously.
+pub(super) fn without_server(text: &str, section: &str, name: &str) -> Result<String, EditError> {
+    let root = scan(text)?;
+    let Some(servers) = root.member(section)?.and_then(|section| section.object.as_ref()) else {
+        return Ok(text.to_owned());
+    };
+    let Some(index) = servers.members.iter().position(|member| member.name == name) else {
+        return Ok(text.to_owned());
+    };
+    let member = &servers.members[index];
+    let mut end = member.comma.map_or(member.span.end, |comma| comma + 1);
+    let line_rest = text[end..].split(['\r', '\n']).next().unwrap_or_default();
+    if line_rest.trim_start().starts_with("//") {
+        end += line_rest.len();
+    }
+    let before = text[..member.start].trim_end_matches([' ', '\t']);
+    let before = before.strip_suffix('\n').map_or(before, |line| line.trim_end_matches('\r'));
+    let start = before.len();
+    // The member before the last one loses its comma.
+    let comma = index.checked_sub(1).filter(|_| member.comma.is_none());
+    let comma = comma.and_then(|previous| servers.members[previous].comma);
+    Ok(match comma {
+        Some(comma) => format!("{}{}{}", &text[..comma], &text[comma + 1..start], &text[end..]),
+        None => format!("{}{}", &text[..start], &text[end..]),
+    })
+}
+
+/// Returns the names and values of a section's servers, without those whose values contain comments.
+pub(super) fn servers(text: &str, section: &str) -> Vec<(String, Value)> {
+    let members = |root: JsonObject| {
+        let servers = root.member(section).ok()??.object.as_ref()?;
+        let server = |member: &ScannedMember| Some((member.name.clone(), member.value(text)?));
+        Some(servers.members.iter().filter_map(server).collect())
+    };
+    scan(text).ok().and_then(members).unwrap_or_default()
 }
 
 /// True if the section has an entry with this name.

@@ -31,6 +31,9 @@ struct HandlerTokens {
     name: String,
     tools: usize,
     tokens: usize,
+    /// Groups of built-in tools.
+    #[serde(default)]
+    groups: Vec<HandlerTokens>,
 }
 
 pub(super) async fn run(remote: &RemoteGateway, format: OutputFormat) -> anyhow::Result<ExitCode> {
@@ -65,11 +68,20 @@ impl TokenReport {
             }
         };
         text.push_str("\n\nAll tools, by handler:\n");
-        let width = self.handlers.iter().map(|handler| handler.name.len()).max().unwrap_or_default();
-        for handler in &self.handlers {
-            let _ = write!(text, "\n  {}", row(&handler.name, width, handler.tools, handler.tokens));
+        let rows: Vec<_> = self.handlers.iter().flat_map(HandlerTokens::rows).collect();
+        let width = rows.iter().map(|(name, ..)| name.len()).max().unwrap_or_default();
+        for (name, tools, tokens) in rows {
+            let _ = write!(text, "\n  {}", row(&name, width, tools, tokens));
         }
         text
+    }
+}
+
+impl HandlerTokens {
+    /// Returns the name and the numbers of the handler, and those of its groups below.
+    fn rows(&self) -> Vec<(String, usize, usize)> {
+        let groups = self.groups.iter().map(|group| (format!("  {}", group.name), group.tools, group.tokens));
+        [(self.name.clone(), self.tools, self.tokens)].into_iter().chain(groups).collect()
     }
 }
 

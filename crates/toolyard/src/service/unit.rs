@@ -20,11 +20,15 @@ pub(super) struct ServiceUnit {
 }
 
 impl ServiceUnit {
-    /// Creates the unit of a gateway with these manifests.
+    /// Creates the unit of a gateway with these manifests and addresses.
     ///
     /// # Errors
     /// If a path is not UTF-8.
-    pub(super) fn of(manifests: &[PathBuf], listen: &[ListenAddress]) -> anyhow::Result<Self> {
+    pub(super) fn of(
+        manifests: &[PathBuf],
+        listen: &[ListenAddress],
+        grpc: &[ListenAddress],
+    ) -> anyhow::Result<Self> {
         let program = std::env::current_exe().context("cannot find the path of the toolyard program")?;
         let text = |path: &PathBuf| {
             path.to_str().map(str::to_owned).with_context(|| format!("{} is not UTF-8", path.display()))
@@ -33,8 +37,9 @@ impl ServiceUnit {
         for manifest in manifests {
             command.extend(["-f".to_owned(), text(manifest)?]);
         }
-        for address in listen {
-            command.extend(["--listen".to_owned(), address.to_string()]);
+        for (option, addresses) in [("--listen", listen), ("--grpc", grpc)] {
+            let words = addresses.iter().flat_map(|address| [option.to_owned(), address.to_string()]);
+            command.extend(words);
         }
         let path = std::env::var("PATH").ok().filter(|path| !path.is_empty());
         Ok(Self { command, path })

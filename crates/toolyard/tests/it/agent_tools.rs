@@ -13,20 +13,20 @@ use crate::support::gateway::TestGateway;
 const MODERN: &str = "2026-07-28";
 
 /// Starts a gateway with built-in tools, whose scripts run without isolation in these tests.
-fn gateway(handlers: &[Value], builtins: Value) -> TestGateway {
+pub(crate) fn gateway(handlers: &[Value], builtins: Value) -> TestGateway {
     let process = json!({"builtins": builtins, "sandbox": {"isolation": "best-effort"}});
     TestGateway::with_settings(handlers, process)
 }
 
 /// Returns a handler that these tests do not call.
-fn printer() -> Value {
+pub(crate) fn printer() -> Value {
     let tool = json!({"name": "print", "description": "Prints.", "inputSchema": {"type": "object"}});
     json!({"name": "printer", "type": "http", "tool": tool, "httpConfig": {"endpoint": "http://127.0.0.1:9/"}})
 }
 
 /// Returns the transcript of the Python SDK for these steps.
 #[track_caller]
-fn walk(gateway: &TestGateway, mode: &str, steps: &Value) -> String {
+pub(crate) fn walk(gateway: &TestGateway, mode: &str, steps: &Value) -> String {
     let home = TempDir::new().unwrap();
     let mut client = peers::command(peers::peer("python/bin/python"), home.path());
     let ended = run(client.arg(script("walk.py")).args([&gateway.url(), mode, &steps.to_string()]));
@@ -48,6 +48,23 @@ pub(crate) fn without_times(text: &str) -> String {
     text.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
+/// Replaces times such as `2026-11-25 09:00:00`.
+fn without_dates(text: &str) -> String {
+    const FORM: &str = "0000-00-00 00:00:00";
+    let is_date = |part: &str| {
+        part.chars()
+            .zip(FORM.chars())
+            .all(|(c, form)| if form == '0' { c.is_ascii_digit() } else { c == form })
+    };
+    let (mut masked, mut rest) = (String::new(), text);
+    while let Some(c) = rest.chars().next() {
+        let date = rest.get(..FORM.len()).filter(|part| is_date(part));
+        masked.push_str(date.map_or(&rest[..c.len_utf8()], |_| "DATE"));
+        rest = &rest[date.map_or(c.len_utf8(), str::len)..];
+    }
+    masked
+}
+
 /// Replaces the ids of sessions and results.
 fn without_ids(text: &str) -> String {
     let mut masked = String::new();
@@ -64,7 +81,7 @@ fn without_ids(text: &str) -> String {
 
 /// Returns the transcript, which must be the same in both eras, with the handle of a session in the stateless one.
 #[track_caller]
-fn walk_both_eras(gateway: &TestGateway, calls: &[(&str, Value)]) -> String {
+pub(crate) fn walk_both_eras(gateway: &TestGateway, calls: &[(&str, Value)]) -> String {
     let steps = |meta: Value| -> Value {
         let first = meta.is_object().then(|| json!(["get_handle"]));
         let calls = calls.iter().map(|(tool, arguments)| json!(["call", tool, arguments, meta]));
@@ -73,7 +90,9 @@ fn walk_both_eras(gateway: &TestGateway, calls: &[(&str, Value)]) -> String {
     let legacy = walk(gateway, "legacy", &steps(json!(null)));
     let modern = walk(gateway, MODERN, &steps(session()));
     let modern = modern.strip_prefix("get_handle\n").expect("the first step");
-    let normalize = |seen: &str| without_times(&without_ids(&without_session(seen))).replace(" null\n", "\n");
+    let normalize = |seen: &str| {
+        without_dates(&without_times(&without_ids(&without_session(seen)))).replace(" null\n", "\n")
+    };
     assert_eq!(normalize(&legacy), normalize(modern));
     normalize(modern)
 }
@@ -134,7 +153,7 @@ fn working_memory() {
     call delete_from_working_memory {"key": "plan/today"}
       => Working memory entry 'plan/today' not found or has expired.
     call save_to_working_memory {"key": "", "data": "x"}
-      => failed key: is empty, where a name such as `notes` is expected
+      => failed key: is empty; expected a name such as `notes`
     call save_to_working_memory {"key": "a", "data": "x", "ttl_minutes": 0}
       => failed `ttl_minutes` must be positive
     call save_to_working_memory {"data": "x"}
@@ -154,6 +173,126 @@ fn working_memory() {
     call list_working_memory {} {"toolyard/session": "abc123"}
       => failed The `toolyard/session` of this request is no valid handle: it has expired, or belongs to another key. The `_meta` of this result has a new one, which the host sends back in the `_meta` of its requests.
     "#);
+}
+
+#[test]
+fn schedules() {
+    let gateway = gateway(&[printer()], json!({"schedules": {"timeZone": "UTC"}}));
+    let task = |name: &str, cron: &str| {
+        ("schedule_task", json!({"name": name, "cron": cron, "description": "Say hello."}))
+    };
+    assert_snapshot!(walk_both_eras(&gateway, &[
+        ("list_scheduled_tasks", json!({})),
+        task("report", "0 9 1 1 *"),
+        task("Report", "0 0 10 1 1 *"),
+        ("schedule_task", json!({"name": "once", "cron": "0 9 1 1 *", "description": "Ask | Ann.", "run_once": "true"})),
+        ("list_scheduled_tasks", json!({})),
+        ("cancel_scheduled_task", json!({"name": "REPORT"})),
+        ("cancel_scheduled_task", json!({"name": "report"})),
+        ("cancel_scheduled_task", json!({"name": "once"})),
+        task("bad", "0 9 * *"),
+        task("bad", "0 9 31 2 *"),
+        task("bad", "* * * * * *"),
+        task("", "0 9 * * *"),
+        ("schedule_task", json!({"name": "bad", "cron": "0 9 * * *"})),
+        ("schedule_task", json!({"name": 7, "cron": [], "description": "x"})),
+        ("cancel_scheduled_task", json!({})),
+    ]), @r#"
+    call list_scheduled_tasks {}
+      => No scheduled tasks. Current time: DATE (UTC, UTC+00:00).
+    call schedule_task {"name": "report", "cron": "0 9 1 1 *", "description": "Say hello."}
+      => Scheduled task 'report' with cron `0 9 1 1 *`. Next run: DATE (UTC). Current time: DATE (UTC, UTC+00:00).
+    call schedule_task {"name": "Report", "cron": "0 0 10 1 1 *", "description": "Say hello."}
+      => Replaced task 'Report' with cron `0 0 10 1 1 *`. Next run: DATE (UTC). Current time: DATE (UTC, UTC+00:00).
+    call schedule_task {"name": "once", "cron": "0 9 1 1 *", "description": "Ask | Ann.", "run_once": "true"}
+      => Scheduled task 'once' with cron `0 9 1 1 *`. Runs once: DATE (UTC). Current time: DATE (UTC, UTC+00:00).
+    call list_scheduled_tasks {}
+      => Current time: DATE (UTC, UTC+00:00). 2 tasks scheduled:
+
+    | Name | Cron | Next run | Once | Last run | Description |
+    | --- | --- | --- | --- | --- | --- |
+    | once | `0 9 1 1 *` | DATE | yes |  | Ask \| Ann. |
+    | Report | `0 0 10 1 1 *` | DATE | no |  | Say hello. |
+    call cancel_scheduled_task {"name": "REPORT"}
+      => Cancelled scheduled task 'Report'.
+    call cancel_scheduled_task {"name": "report"}
+      => No scheduled task named 'report' was found. Call list_scheduled_tasks to see the tasks.
+    call cancel_scheduled_task {"name": "once"}
+      => Cancelled scheduled task 'once'.
+    call schedule_task {"name": "bad", "cron": "0 9 * *", "description": "Say hello."}
+      => failed cron: a cron expression has 5 fields, `minute hour day-of-month month day-of-week`, or 6 with the second first, and this one has 4. Examples: `0 9 * * 1-5` is 9:00 on weekdays, `*/15 * * * *` every 15 minutes, `0 0 9 * * 1-5` has seconds first. The task is not scheduled.
+    call schedule_task {"name": "bad", "cron": "0 9 31 2 *", "description": "Say hello."}
+      => failed cron: no date matches: the day of the month, the month and the day of the week must all match. Examples: `0 9 * * 1-5` is 9:00 on weekdays, `*/15 * * * *` every 15 minutes, `0 0 9 * * 1-5` has seconds first. The task is not scheduled.
+    call schedule_task {"name": "bad", "cron": "* * * * * *", "description": "Say hello."}
+      => failed cron: fires every 1 s, and tasks may fire every 60 s at most. The task is not scheduled.
+    call schedule_task {"name": "", "cron": "0 9 * * *", "description": "Say hello."}
+      => failed name: expected 1 to 100 visible characters in one line, such as `morning-report`
+    call schedule_task {"name": "bad", "cron": "0 9 * * *"}
+      => failed Invalid arguments: "description" is a required property
+    call schedule_task {"name": 7, "cron": [], "description": "x"}
+      => failed Invalid arguments: /name: value is not of type "string"; /cron: value is not of type "string"
+    call cancel_scheduled_task {}
+      => failed Invalid arguments: "name" is a required property
+    "#);
+}
+
+#[test]
+fn guide_of_schedules_is_found_by_its_alias() {
+    let gateway = gateway(&[printer()], json!({"schedules": {}}));
+    assert_snapshot!(walk_both_eras(&gateway, &[("get_tool_guide", json!({"name": "cron"}))]), @r#"
+    call get_tool_guide {"name": "cron"}
+      => # Scheduling
+
+    A scheduled task runs later without you: the gateway fires it with its name and description. The operator has decided what
+    a task does when it fires, such as calling an agent with the description as its prompt.
+
+    | Tool | Use it to |
+    | --- | --- |
+    | `schedule_task(name, cron, description, run_once?)` | create a task, or replace the one of this name |
+    | `list_scheduled_tasks()` | see all tasks with their next runs, the last runs, the current time and the time zone |
+    | `cancel_scheduled_task(name)` | remove a task |
+
+    ## Cron expressions
+
+    ```text
+    0 9 * * 1-5      5 fields: minute hour day-of-month month day-of-week
+    0 0 9 * * 1-5    6 fields, with the second first
+    ```
+
+    - `*` is every value, `1-5` a range, `1,15` a list, `*/15` every 15th value from the first one. Steps begin anew in each
+      hour or day: `*/45` in the minutes fires at :00 and :45.
+    - Months and weekdays have names as well (`jan`, `mon`). Sunday is 0 or 7. `L` is the last day of the month, `mon#2` the
+      second Monday, `friL` the last Friday.
+    - Day of month AND day of week must match: `0 9 13 * 5` fires on a Friday the 13th only. Leave one of them `*`.
+    - Times are in the time zone that `list_scheduled_tasks()` shows.
+
+    ## One time
+
+    For "in two hours" or "tomorrow at nine": call `list_scheduled_tasks()` for the current time, compute the target time, and
+    pin every field to it, with `*` for the day of the week.
+
+    ```json
+    {"name": "call-ann", "cron": "30 14 26 11 *", "description": "Remind Bob to call Ann.", "run_once": true}
+    ```
+
+    The task is removed after it has fired.
+
+    ## Good tasks
+
+    - The description is all that is known when the task fires: write whatever is needed, as an instruction.
+    - A name in use is replaced, in any case of its letters: choose names that tell tasks apart.
+    - Tasks run with your key. If the key is revoked, its tasks end.
+    "#);
+}
+
+#[test]
+fn guide_of_openrouter_is_listed_with_its_tools() {
+    let gateway = gateway(&[printer()], json!({"openRouter": {"apiKey": "k"}}));
+    let calls = json!([["call", "list_tool_guides", {}], ["call", "get_tool_guide", {"name": "OpenRouter"}]]);
+    let text = walk(&gateway, "2026-07-28", &calls);
+    assert!(text.contains("- openrouter: Read credits, keys, models with prices"), "{text}");
+    let tools = ["get_credits()", "get_api_key(keyHash)", "get_generation(generationId)"];
+    assert!(tools.iter().all(|tool| text.contains(&format!("| `{tool}` |"))), "{text}");
 }
 
 #[test]

@@ -88,15 +88,7 @@ fn drive(format: &str) {
         .args(["--log-format", format]);
     let gateway = TestGateway::start(home, &mut command);
 
-    // An invalid edit with the fault in the place of a secret.
-    let mut bad = handlers.clone();
-    bad[0]["mcpConfig"]["headers"] = json!({"X-Key": format!("line\n{}", secrets.secret("bad-header"))});
-    bad[0]["auth"]["token"] = json!(format!("two words {}", secrets.secret("bad-token")));
-    bad[1]["mcpConfig"]["endpoint"] = json!(format!("http://me:{}@host/", secrets.secret("user-info")));
-    bad[2]["mcpConfig"]["endpoint"] = json!(format!("htp://host/{}", secrets.secret("bad-url")));
-    gateway.edit(&bad);
-    let is_rejected = |text: &str| text.contains("manifest edit rejected").then_some(());
-    gateway.process.stderr.wait_for("the refusal", is_rejected);
+    reject_edit(&gateway, &handlers, &mut secrets);
     let doctor = |arguments: &[&str]| {
         let mut doctor = toolyard(gateway.folder.path());
         doctor.args(["doctor", "--url", &gateway.url()]).args(arguments);
@@ -123,6 +115,8 @@ fn drive(format: &str) {
         client.call(tool, &arguments);
     }
     client.call("plain_ok", &unfit);
+    drive_builtins(&client, &mut secrets);
+    drive_agents(&client, &mut secrets, &collector);
     let trial = json!({"arguments": {"secret": "s", "number": 1}}).to_string();
     for handler in ["plain-ok", "plain-gone", "plain-slow", "plain-hidden"] {
         let report = client.request(&format!("POST /api/v1/handlers/{handler}/test"), &trial);
@@ -134,6 +128,10 @@ fn drive(format: &str) {
         ("the handlers", "/api/v1/handlers"),
         ("the tools", "/api/v1/tools"),
         ("the keys", "/api/v1/keys"),
+        ("the manifest", "/api/v1/manifest"),
+        ("the agents", "/api/v1/agents"),
+        ("working memory", "/api/v1/memory"),
+        ("the bus", "/api/v1/bus"),
         ("the metrics", "/metrics"),
     ] {
         let response = client.get(path);
@@ -154,10 +152,61 @@ fn drive(format: &str) {
     }
     let audit = eventually("the trail", || {
         let page = client.get("/api/v1/audit?limit=1000").body;
-        page.contains("invalid_arguments").then_some(page)
+        (page.contains("invalid_arguments") && page.contains("task_fired")).then_some(page)
     });
     secrets.record("the audit trail", audit);
     finish(secrets, gateway, folder.path(), &collector);
+}
+
+/// Writes an invalid edit with the fault in the place of a secret, and waits for its refusal.
+fn reject_edit(gateway: &TestGateway, handlers: &[Value], secrets: &mut SecretTracker) {
+    let mut bad = handlers.to_vec();
+    bad[0]["mcpConfig"]["headers"] = json!({"X-Key": format!("line\n{}", secrets.secret("bad-header"))});
+    bad[0]["auth"]["token"] = json!(format!("two words {}", secrets.secret("bad-token")));
+    bad[1]["mcpConfig"]["endpoint"] = json!(format!("http://me:{}@host/", secrets.secret("user-info")));
+    bad[2]["mcpConfig"]["endpoint"] = json!(format!("htp://host/{}", secrets.secret("bad-url")));
+    gateway.edit(&bad);
+    let is_rejected = |text: &str| text.contains("manifest edit rejected").then_some(());
+    gateway.process.stderr.wait_for("the refusal", is_rejected);
+}
+
+/// Calls the tools of OpenRouter, whose errors quote the request, and lets a task send a webhook.
+fn drive_builtins(client: &AuthorizedClient<'_>, secrets: &mut SecretTracker) {
+    for tool in ["get_credits", "list_models"] {
+        let result = client.request(&format!("POST /api/v1/tools/{tool}/call"), "{}").body;
+        assert!(result.contains("with status 403: GET /quoting/"), "{result}");
+        secrets.record(tool, result);
+    }
+    client.call("schedule_task", &json!({"name": "t", "cron": "* * * * * *", "description": "Go."}));
+    let list = eventually("the task fires", || {
+        let list = client.request("POST /api/v1/tools/list_scheduled_tasks/call", "{}").body;
+        list.contains("failed: the webhook answered with status 401").then_some(list)
+    });
+    secrets.record("the list of tasks", list);
+}
+
+/// Starts a task whose changes are notified to a URL that refuses them, and sends a notification with a wrong token.
+fn drive_agents(client: &AuthorizedClient<'_>, secrets: &mut SecretTracker, server: &ReflectingServer) {
+    let push = json!({
+        "url": format!("http://{}/broken/{}", server.address, secrets.secret("push-path")),
+        "token": secrets.secret("push-token"),
+        "authentication": {"scheme": "Bearer", "credentials": secrets.secret("push-credentials")},
+    });
+    let message = json!({"messageId": "m", "role": "ROLE_USER", "parts": [{"data": {"number": 1}}]});
+    let params = json!({"message": message, "configuration": {"taskPushNotificationConfig": push}});
+    let send = json!({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params});
+    let task = client.request("POST /a2a", &send.to_string()).body;
+    let id = serde_json::from_str::<Value>(&task).unwrap()["result"]["task"]["id"].clone();
+    assert!(id.is_string(), "{task}");
+    let bad = json!({"taskId": id, "url": format!("ftp://host/{}", secrets.secret("bad-push-path"))});
+    let bad = json!({"jsonrpc": "2.0", "id": 1, "method": "CreateTaskPushNotificationConfig", "params": bad});
+    secrets.record("a refused URL", client.request("POST /a2a", &bad.to_string()).body);
+    secrets.record("the agent card", client.get("/.well-known/agent-card.json").body);
+    let forged = secrets.secret("notification-token");
+    let forged = AuthorizedClient { gateway: client.gateway, key: &forged };
+    let refused = forged.request("POST /a2a/notifications", "{}");
+    assert_eq!(refused.status, 401, "{}", refused.body);
+    secrets.record("a refused notification", refused.body);
 }
 
 fn finish(mut secrets: SecretTracker, mut gateway: TestGateway, folder: &Path, collector: &ReflectingServer) {
@@ -165,7 +214,15 @@ fn finish(mut secrets: SecretTracker, mut gateway: TestGateway, folder: &Path, c
     assert!(gateway.process.wait().success());
     let log = gateway.process.stderr.text();
     // The log must contain the events, or the test proves nothing.
-    for said in ["go away", "starting with", "failed to connect", "a call failed", "manifest edit rejected"] {
+    for said in [
+        "go away",
+        "starting with",
+        "failed to connect",
+        "a call failed",
+        "manifest edit rejected",
+        "cannot use an agent card",
+        "a URL is no longer notified",
+    ] {
         assert!(log.contains(said), "{said}");
     }
     secrets.record("the log", log);

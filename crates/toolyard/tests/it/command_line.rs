@@ -4,6 +4,7 @@ mod accept;
 mod add;
 mod completions;
 mod connect;
+mod console;
 mod defaults;
 mod doctor;
 mod help;

@@ -1,10 +1,10 @@
 //! Hundreds of third-party servers behind one gateway, replayed from their recorded `tools/list` results.
 
-use std::path::PathBuf;
 use std::time::Instant;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use toolyard_testing::corpora::corpus;
 use toolyard_testing::manifest::http_handler;
 use toolyard_testing::peers;
 use toolyard_testing::process::RunningProgram;
@@ -15,15 +15,6 @@ use crate::support::gateway::TestGateway;
 /// Number of servers, of three thousand recorded ones.
 pub(crate) const SERVERS: usize = 450;
 
-/// Returns the directory of the recordings. Without them, prints that the test is skipped.
-fn corpus_dir() -> Option<PathBuf> {
-    let Some(corpora) = std::env::var_os("TOOLYARD_CORPORA") else {
-        println!("TOOLYARD_CORPORA is not set: the recorded servers are not replayed");
-        return None;
-    };
-    Some(PathBuf::from(corpora).join("mcp/replay_http.py"))
-}
-
 /// RecordedServers servers that respond.
 pub(crate) struct RecordedServers {
     address: String,
@@ -33,7 +24,7 @@ pub(crate) struct RecordedServers {
 
 /// Returns this number of recorded servers, if there are recordings.
 pub(crate) fn recorded_servers(servers: usize) -> Option<RecordedServers> {
-    let script = corpus_dir()?;
+    let script = corpus("mcp/replay_http.py", "the recorded servers")?;
     let (port, folder) = (peers::free_port(), TempDir::new().unwrap());
     let mut python = peers::command(peers::peer("python/bin/python"), folder.path());
     let servers =

@@ -79,6 +79,7 @@ pages! {
     rust_tool: "docs/start/rust-tool.md",
     arena: "docs/arena.md",
     benchmarks: "docs/benchmarks.md",
+    console: "docs/console.md",
     functions: "docs/functions.md",
     kubernetes_scripts: "docs/kubernetes-scripts.md",
     manifest: "docs/manifest.md",

@@ -41,7 +41,9 @@ fn every_example_is_a_manifest() {
         format!("{name}: {}", handlers.join(", ")).trim_end().to_owned()
     });
     insta::assert_snapshot!(handlers.collect::<Vec<_>>().join("\n"), @"
+    agents.yaml: builtins, agent
     asking-servers.yaml: everything
+    code-mode.yaml: builtins, everything
     cortexone.yaml: my-server, weather
     grpc.yaml: orders
     http-server.yaml: search
@@ -51,6 +53,8 @@ fn every_example_is_a_manifest() {
     process.yaml:
     real-servers.yaml: everything, everything-stdio, events, files, memory, time, git, fetch
     remote-servers.yaml: everything, crm
+    schedules.yaml: builtins, agent
+    subagents.yaml: builtins, everything
     ");
 }
 
@@ -61,10 +65,12 @@ fn the_documented_defaults_are_the_defaults() {
     let text = std::fs::read_to_string(example).unwrap();
     // All fields, by the names in the type.
     for field in fields(&format!("{:#?}", ProcessSettings::default())) {
-        assert!(
-            text.lines().any(|line| line.trim_start_matches([' ', '#']).starts_with(&format!("{field}:"))),
-            "{field} is not in it"
-        );
+        // Abbreviations are in capitals there: `traceURL`.
+        let is_named = |line: &str| {
+            let name = line.trim_start_matches([' ', '#']).split(':').next().unwrap_or_default();
+            name.eq_ignore_ascii_case(&field)
+        };
+        assert!(text.lines().any(is_named), "{field} is not in it");
     }
 }
 

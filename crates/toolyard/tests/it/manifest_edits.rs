@@ -130,6 +130,51 @@ fn partially_saved_file_loses_no_handler() {
     assert_eq!(pid(&gateway, "pid"), before);
 }
 
+/// The `mcp.json` of an agent on a data volume: servers come and go while the gateway runs, and an invalid edit changes
+/// nothing.
+#[test]
+fn edits_of_an_imported_client_file_are_applied() {
+    let [stays, comes] = ["stays", "comes"].map(ScriptedServer::new);
+    let (folder, mut command) =
+        TestGateway::command(&[], json!({"timeouts": {"manifestCheck": SHORT_INTERVAL}}));
+    let path = folder.path().join("mcp.json");
+    let save = |text: &str| {
+        // Replaced as a whole, as programs do that write such files.
+        let new = path.with_extension("new");
+        std::fs::write(&new, text).unwrap();
+        std::fs::rename(&new, &path).unwrap();
+    };
+    let save_servers = |servers: &[&ScriptedServer]| {
+        let entries = servers.iter().map(|server| {
+            let handler = server.handler();
+            let (name, config) = (handler["name"].as_str().unwrap().to_owned(), &handler["mcpConfig"]);
+            (name, json!({"command": config["command"], "args": config["args"]}))
+        });
+        save(&json!({"mcpServers": entries.collect::<serde_json::Map<_, _>>()}).to_string());
+    };
+    save_servers(&[&stays]);
+    let gateway = TestGateway::start(folder, command.arg("--import").arg(&path));
+    wait_for_tools(&gateway, &["pid", "wait"]);
+    let stayed = pid(&gateway, "pid");
+    save_servers(&[&stays, &comes]);
+    wait_for_tools(&gateway, &["pid", "wait", "comes_pid", "comes_wait"]);
+    save(r#"{"mcpServers": {"stays": {}}}"#);
+    gateway.process.stderr.wait_for("the refusal", |log| {
+        log.contains("this server has neither a command nor a URL").then_some(())
+    });
+    assert_eq!(pid(&gateway, "pid"), stayed);
+    save_servers(&[&stays]);
+    wait_for_tools(&gateway, &["pid", "wait"]);
+    assert_eq!(pid(&gateway, "pid"), stayed);
+    save_servers(&[]);
+    wait_for_tools(&gateway, &[]);
+    gateway.process.stderr.wait_for("the warning", |log| {
+        log.contains("this file has no enabled server with a supported transport").then_some(())
+    });
+    save_servers(&[&comes]);
+    eventually("the tools of a new server", || (gateway.tools().len() == 2).then_some(()));
+}
+
 #[test]
 fn an_empty_list_removes_all_handlers() {
     let there = ScriptedServer::new("there");

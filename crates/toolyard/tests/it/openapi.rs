@@ -1,23 +1,20 @@
 //! Handlers of the type `openapi` with third-party documents and services.
 
 mod argument_generator;
-mod prism;
+pub(crate) mod prism;
 mod services;
 
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
+use toolyard_testing::corpora::corpus;
 use toolyard_testing::peers::command;
 use toolyard_testing::process::run;
 
 /// Unpacks a recorded document into a directory. Without the recordings, prints that the test is skipped.
 #[track_caller]
-fn document(name: &str, folder: &Path) -> Option<PathBuf> {
-    let Some(corpora) = std::env::var_os("TOOLYARD_CORPORA") else {
-        println!("TOOLYARD_CORPORA is not set: {name} is not called");
-        return None;
-    };
-    let archive = PathBuf::from(corpora).join("openapi/specs.tar.xz");
+pub(crate) fn document(name: &str, folder: &Path) -> Option<PathBuf> {
+    let archive = corpus("openapi/specs.tar.xz", &format!("operations of {name}"))?;
     let member = format!("specs/{name}");
     let mut tar = command("tar", folder);
     tar.arg("--extract").arg("--file").arg(archive).arg("--directory").arg(folder).arg(&member);

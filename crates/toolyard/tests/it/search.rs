@@ -3,6 +3,7 @@
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use toolyard_testing::corpora::corpus;
 use toolyard_testing::messages::stateless_request;
 use toolyard_testing::peers;
 use toolyard_testing::process::run;
@@ -138,7 +139,7 @@ const QUERIES: usize = 20;
 
 /// Returns the first queries of each shared set.
 fn shared_queries() -> Vec<String> {
-    let folder = std::path::PathBuf::from(std::env::var_os("TOOLYARD_CORPORA").unwrap()).join("retrieval");
+    let folder = corpus("retrieval", "queries").unwrap();
     let mut sets: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     sets.sort();
     let files = sets.iter().map(|set| set.join("queries.jsonl")).filter(|file| file.exists());

@@ -38,6 +38,16 @@ const SHOWN_ELSEWHERE: &[(&str, &str, &str)] = &[
     ("DNS: no such host", "crates/toolyard-net/src/failure.rs", r#"Some("DNS: no such host")"#),
     ("DNS: temporary failure", "crates/toolyard-net/src/failure.rs", r#"Some("DNS: temporary failure")"#),
     ("host unreachable", "crates/toolyard-net/src/failure.rs", r#"Some("host unreachable")"#),
+    (
+        "no worker announces itself",
+        "crates/toolyard-bus/tests/it/remote.rs",
+        r#""no worker announces itself on the message bus""#,
+    ),
+    (
+        "message broker cannot be used",
+        "crates/toolyard-bus/tests/it/faults.rs",
+        r#""the message broker cannot be used: ""#,
+    ),
     ("connecting timed out", "crates/toolyard-net/src/failure.rs", r#"Some("connecting timed out")"#),
 ];
 

@@ -76,6 +76,7 @@ fn gateway(jobs: &Jobs, text: String, limits: MemorySettings) -> Gateway {
             budget: 0,
             pinned: Vec::new(),
             finders: Vec::new(),
+            script_tools: Vec::new(),
             reader: Some(tools::GET.into()),
             output_schemas: None,
             unlisted: Vec::new(),

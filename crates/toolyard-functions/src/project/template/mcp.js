@@ -4,7 +4,7 @@
 // Agents read this to decide whether and how to call a tool: describe its purpose and its arguments.
 var TOOLS = [
   {
-    name: "echo",
+    name: "NAME",
     description: "Returns its text.",
     inputSchema: {
       type: "object",
@@ -36,7 +36,7 @@ var METHODS = {
   "tools/call": function (request) {
     var params = request.params || {};
     var args = params.arguments || {};
-    if (params.name === "echo") {
+    if (params.name === "NAME") {
       return result(request, { content: [{ type: "text", text: args.text || "" }] });
     }
     return error(request, -32602, "Unknown tool: " + params.name);

@@ -4,7 +4,7 @@
 -- Agents read this to decide whether and how to call a tool: describe its purpose and its arguments.
 local TOOLS = {
   {
-    name = "echo",
+    name = "NAME",
     description = "Returns its text.",
     inputSchema = {
       type = "object",
@@ -37,7 +37,7 @@ local METHODS = {
   ["tools/call"] = function(request)
     local params = request.params or {}
     local arguments = params.arguments or {}
-    if params.name == "echo" then
+    if params.name == "NAME" then
       return result(request, { content = { { type = "text", text = arguments.text or "" } } })
     end
     return failure(request, -32602, "Unknown tool: " .. tostring(params.name))

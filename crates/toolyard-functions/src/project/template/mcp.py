@@ -5,7 +5,7 @@ import json
 # Agents read this to decide whether and how to call a tool: describe its purpose and its arguments.
 TOOLS = [
     {
-        "name": "echo",
+        "name": "NAME",
         "description": "Returns its text.",
         "inputSchema": {
             "type": "object",
@@ -42,7 +42,7 @@ def tools_list(request):
 def tools_call(request):
     params = request.get("params") or {}
     arguments = params.get("arguments") or {}
-    if params.get("name") == "echo":
+    if params.get("name") == "NAME":
         text = arguments.get("text", "")
         return result(request, {"content": [{"type": "text", "text": text}]})
     return error(request, -32602, f"Unknown tool: {params.get('name')}")

@@ -10,7 +10,8 @@ use serde::de::DeserializeOwned;
 
 use super::GuestCall;
 use crate::runtime::wire::{
-    CallFailure, CallHeader, FetchRequest, FetchResponse, FetchResult, MAX_LINE_BYTES, WorkerMessage,
+    CallFailure, CallHeader, FetchRequest, FetchResponse, FetchResult, MAX_LINE_BYTES, ProgressReport,
+    ToolRequest, ToolResultHeader, WorkerMessage,
 };
 
 /// The channel. Clones share it: the functions of a handler have one.
@@ -32,6 +33,17 @@ struct PrintLog {
     text: String,
     limit: usize,
     is_cut: bool,
+}
+
+/// Error of a request after the host has closed the channel.
+const CHANNEL_CLOSED: &str = "the host has closed the channel";
+
+/// Returns the error of a request that cannot be sent or answered.
+fn channel_failure(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::FileTooLarge => "the request is too long".to_owned(),
+        _ => "the host does not respond".to_owned(),
+    }
 }
 
 impl HostChannel {
@@ -103,16 +115,42 @@ impl HostChannel {
         self.0.borrow_mut().log.line(text);
     }
 
+    /// Sends a request to the host, which answers with [`Self::tool_result`].
+    pub(super) fn request_tool(&self, id: u64, request: ToolRequest) -> Result<(), String> {
+        let mut ends = self.0.borrow_mut();
+        let call = ends.call;
+        ends.send(&WorkerMessage::Tool { call, id, request }, None).map_err(|error| channel_failure(&error))
+    }
+
+    /// Waits for the result of any request. It is a JSON text.
+    pub(super) fn tool_result(&self) -> Result<(ToolResultHeader, Vec<u8>), String> {
+        let mut ends = self.0.borrow_mut();
+        let mut line = || {
+            let line = ends.line().map_err(|error| channel_failure(&error))?;
+            line.ok_or_else(|| CHANNEL_CLOSED.to_owned())
+        };
+        let header = serde_json::from_slice(&line()?).map_err(|_| "invalid response of the host")?;
+        Ok((header, line()?))
+    }
+
+    pub(super) fn report_progress(&self, report: ProgressReport) -> Result<(), String> {
+        // JSON has no such numbers.
+        if !report.done.is_finite() {
+            return Err("progress: expected a number for what is done".to_owned());
+        }
+        let report = ProgressReport { total: report.total.filter(|total| total.is_finite()), ..report };
+        let mut ends = self.0.borrow_mut();
+        let call = ends.call;
+        ends.send(&WorkerMessage::Progress { call, report }, None).map_err(|error| channel_failure(&error))
+    }
+
     /// Sends a request by the host, and waits for the response.
     pub(super) fn fetch(&self, request: FetchRequest) -> Result<FetchResponse, String> {
         let mut ends = self.0.borrow_mut();
         let call = ends.call;
-        let broken = |error: io::Error| match error.kind() {
-            io::ErrorKind::FileTooLarge => "the request is too long".to_owned(),
-            _ => "the host does not respond".to_owned(),
-        };
+        let broken = |error: io::Error| channel_failure(&error);
         ends.send(&WorkerMessage::Fetch { call, request }, None).map_err(broken)?;
-        let line = ends.line().map_err(broken)?.ok_or("the host has closed the channel")?;
+        let line = ends.line().map_err(broken)?.ok_or(CHANNEL_CLOSED)?;
         match serde_json::from_slice(&line).map_err(|_| "invalid response of the host")? {
             FetchResult::Response(response) => Ok(response),
             FetchResult::Refused(message) => Err(message),

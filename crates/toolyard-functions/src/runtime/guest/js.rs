@@ -9,6 +9,7 @@ use rquickjs::function::Rest;
 use rquickjs::{CatchResultExt, CaughtError, Context, Ctx, Function, Object, Runtime, Value};
 
 use super::host_channel::HostChannel;
+use super::js_tools::HostObject;
 use super::{FETCH_DISABLED, GuestCall, invalid_json, missing_handler};
 use crate::runtime::wire::{CallFailure, FetchRequest, FetchResponse, HandlerContext, LoadRequest};
 
@@ -30,6 +31,7 @@ pub(super) struct JsEngine {
     handler: String,
     environment: Vec<(String, String)>,
     network: bool,
+    tools: bool,
     memory_bytes: usize,
     output_bytes: usize,
     line: HostChannel,
@@ -52,6 +54,7 @@ impl super::ScriptEngine for JsEngine {
             handler: load.handler.clone(),
             environment: load.environment.clone(),
             network: load.network,
+            tools: load.tools,
             memory_bytes: usize::try_from(load.memory_bytes).unwrap_or(usize::MAX) / 4 * 3,
             output_bytes: load.output_bytes,
             line: line.clone(),
@@ -96,7 +99,7 @@ impl super::ScriptEngine for JsEngine {
 }
 
 /// Reason why there is no answer.
-enum JsError {
+pub(super) enum JsError {
     Failure(CallFailure),
     Error(rquickjs::Error),
 }
@@ -127,7 +130,7 @@ impl JsEngine {
     /// Checks that the code has a handler that can be called.
     fn check(&self, ctx: &Ctx<'_>) -> Result<(), String> {
         match self.load_handler(ctx) {
-            Ok(handler) if is_async(ctx, &handler) => Err(ASYNCHRONOUS.to_owned()),
+            Ok(handler) if !self.tools && is_async(ctx, &handler) => Err(ASYNCHRONOUS.to_owned()),
             Ok(_) => Ok(()),
             Err(stopped) => Err(match failure(ctx, stopped) {
                 CallFailure::Thrown { kind, message, details } => match details.lines().next() {
@@ -143,7 +146,15 @@ impl JsEngine {
     fn run(&self, ctx: &Ctx<'_>, call: GuestCall) -> Result<Vec<u8>, JsError> {
         let handler = self.load_handler(ctx)?;
         let event = ctx.json_parse(call.event)?;
-        let answer: Value<'_> = handler.call((event, context_object(ctx, &call.context)?))?;
+        let context = context_object(ctx, &call.context)?;
+        let answer: Value<'_> = match self.tools {
+            false => handler.call((event, context))?,
+            true => {
+                let host = HostObject::new(ctx, &self.line)?;
+                let answer = handler.call((event, context, host.object()))?;
+                host.settle(ctx, answer, call.deadline)?
+            }
+        };
         if answer.is_promise() {
             return Err(JsError::Failure(CallFailure::NotLoaded { message: ASYNCHRONOUS.to_owned() }));
         }

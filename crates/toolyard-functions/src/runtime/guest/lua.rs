@@ -11,6 +11,7 @@ use serde_json::error::Category;
 use super::host_channel::HostChannel;
 use super::lua_globals::LuaGlobals;
 use super::lua_json::{self, JsonEncodeError};
+use super::lua_tools;
 use super::{GuestCall, invalid_json, missing_handler};
 use crate::runtime::wire::{CallFailure, HandlerContext, LoadRequest};
 
@@ -25,6 +26,7 @@ pub(super) struct LuaEngine {
     code: Vec<u8>,
     handler: String,
     memory_bytes: usize,
+    tools: bool,
     globals: LuaGlobals,
 }
 
@@ -51,6 +53,7 @@ impl super::ScriptEngine for LuaEngine {
             code: code.dump(false),
             handler: load.handler.clone(),
             memory_bytes: usize::try_from(load.memory_bytes).unwrap_or(usize::MAX) / 4 * 3,
+            tools: load.tools,
             globals: LuaGlobals {
                 environment: load.environment.clone(),
                 network: load.network,
@@ -82,7 +85,11 @@ impl super::ScriptEngine for LuaEngine {
 
 impl LuaEngine {
     fn state(&self) -> mlua::Result<LuaState> {
-        let parts = StdLib::TABLE | StdLib::STRING | StdLib::MATH | StdLib::UTF8 | StdLib::OS;
+        let mut parts = StdLib::TABLE | StdLib::STRING | StdLib::MATH | StdLib::UTF8 | StdLib::OS;
+        if self.tools {
+            // Calls of tools at the same time.
+            parts |= StdLib::COROUTINE;
+        }
         let lua = Lua::new_with(parts, LuaOptions::new())?;
         let array = self.globals.install(&lua)?;
         let code = lua.load(&*self.code).set_mode(ChunkMode::Binary).into_function()?;
@@ -111,7 +118,13 @@ impl LuaEngine {
             _ => thrown(&format!("the event cannot be read: {error}"), ""),
         })?;
         let context = context_table(&state.lua, &call.context).map_err(failure)?;
-        let answer = state.call(&handler, (event, context))?;
+        let answer = match self.tools {
+            false => state.call(&handler, (event, context))?,
+            true => {
+                let host = lua_tools::host_table(&state.lua, &state.array, &self.globals, call.deadline);
+                state.call(&handler, (event, context, host.map_err(failure)?))?
+            }
+        };
         if answer.is_nil() {
             return Err(invalid_json("nil"));
         }

@@ -105,9 +105,9 @@ async fn faults_are_reported() {
         ("throw null", "null: null"),
         ("throw new RangeError('too far')", "RangeError: too far"),
         ("return event.missing.member", "TypeError: "),
-        ("return undefined", "TypeError: the handler's answer is not JSON: undefined"),
-        ("return () => 1", "TypeError: the handler's answer is not JSON: function"),
-        ("return Symbol('x')", "TypeError: the handler's answer is not JSON: symbol"),
+        ("return undefined", "TypeError: the returned value is not JSON: undefined"),
+        ("return () => 1", "TypeError: the returned value is not JSON: function"),
+        ("return Symbol('x')", "TypeError: the returned value is not JSON: symbol"),
         ("return 10n", "TypeError: "),
         ("const a = {}; a.a = a; return a", "TypeError: circular"),
         // The result of `JSON.stringify`.

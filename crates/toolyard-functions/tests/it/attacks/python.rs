@@ -36,7 +36,7 @@ async fn memory_limit_is_reported() {
         ("def f(): return f() + 1\nreturn f()", "RecursionError: maximum recursion depth exceeded"),
         (
             "x = []\nfor _ in range(100000): x = [x]\nreturn x",
-            "TypeError: the handler's answer is not JSON: maximum recursion",
+            "TypeError: the returned value is not JSON: maximum recursion",
         ),
         ("x = []\nfor _ in range(200): x = [x]\nreturn x", "[[[["),
         ("return 'x' * 65534", "\"xxx"),
@@ -107,17 +107,17 @@ async fn faults_are_reported() {
         ("class E(Exception):\n  def __str__(self): raise ValueError('again')\nraise E", "E: "),
         (
             "return print",
-            "TypeError: the handler's answer is not JSON: Object of type builtin_function_or_method is not JSON serializable",
+            "TypeError: the returned value is not JSON: Object of type builtin_function_or_method is not JSON serializable",
         ),
         (
             "x = []\nx.append(x)\nreturn x",
-            "TypeError: the handler's answer is not JSON: Circular reference detected",
+            "TypeError: the returned value is not JSON: Circular reference detected",
         ),
         (
             "return float('nan')",
-            "TypeError: the handler's answer is not JSON: Out of range float values are not JSON compliant",
+            "TypeError: the returned value is not JSON: Out of range float values are not JSON compliant",
         ),
-        ("return {(1, 2): 3}", "TypeError: the handler's answer is not JSON: keys must be"),
+        ("return {(1, 2): 3}", "TypeError: the returned value is not JSON: keys must be"),
         ("return '\\ud800'", "\"\\ud800\""),
         ("return None", "null"),
         ("print('a', 1)\nreturn 1", "1 after \"a 1\\n\""),

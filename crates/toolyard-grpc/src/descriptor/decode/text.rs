@@ -4,41 +4,77 @@ use std::fmt::{Debug, Display, Write};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use toolyard_net::budget::{BudgetExhausted, ByteBudget, ByteReservation, SMALL_MESSAGE};
 
 use super::{DecodeError, Decoded};
 
-/// A text with a limit, which is checked at each value.
-pub(super) struct JsonText {
+/// A text with a maximum size and a budget, which are checked at each value.
+#[derive(Debug, Default)]
+pub(crate) struct JsonText {
     text: String,
     max_bytes: usize,
+    budget: ByteBudget,
+    reserved: ByteReservation,
+    /// Number of bytes that the reservation was made for.
+    reserved_bytes: usize,
+}
+
+/// The limit that a text exceeds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TextLimit {
+    /// The maximum size, in bytes.
+    Size(usize),
+    /// The budget of bytes in flight.
+    Budget(BudgetExhausted),
 }
 
 impl JsonText {
-    pub(super) fn with_limit(capacity: usize, max_bytes: usize) -> Self {
-        Self { text: String::with_capacity(capacity), max_bytes }
+    /// Creates an empty text. More than [`SMALL_MESSAGE`] bytes are reserved from the budget.
+    pub(crate) fn new(max_bytes: usize, budget: ByteBudget) -> Self {
+        Self { max_bytes, budget, ..Self::default() }
     }
 
-    /// Returns an error if the text is too large.
-    pub(super) const fn check(&self) -> Decoded<()> {
-        if self.text.len() > self.max_bytes {
-            return Err(DecodeError::new("the JSON is too large"));
+    /// Allocates memory for further bytes, as far as the maximum size allows them.
+    pub(super) fn allocate(&mut self, bytes: usize) {
+        self.text.reserve(bytes.min(self.max_bytes.saturating_sub(self.text.len())));
+    }
+
+    /// Returns an error if the text is too large, or its bytes cannot be reserved.
+    pub(super) fn check(&mut self) -> Decoded<()> {
+        let length = self.text.len();
+        if length > self.max_bytes {
+            return Err(DecodeError::beyond(TextLimit::Size(self.max_bytes)));
+        }
+        if length > self.reserved_bytes.max(SMALL_MESSAGE) {
+            // Some more than needed: a text of short values is reserved in few steps.
+            let bytes = (length - self.reserved_bytes).max(SMALL_MESSAGE);
+            let reserved = self.budget.try_reserve(bytes);
+            self.reserved.add(reserved.map_err(|error| DecodeError::beyond(TextLimit::Budget(error)))?);
+            self.reserved_bytes += bytes;
         }
         Ok(())
+    }
+
+    /// Returns the text, which keeps its reservation.
+    pub(crate) fn into_bytes(mut self) -> Bytes {
+        self.reserved.shrink(self.text.len());
+        self.reserved.hold(self.text.into())
     }
 
     pub(super) fn into_text(self) -> String {
         self.text
     }
 
-    pub(super) const fn len(&self) -> usize {
+    pub(crate) const fn len(&self) -> usize {
         self.text.len()
     }
 
-    pub(super) fn truncate(&mut self, length: usize) {
+    pub(crate) fn truncate(&mut self, length: usize) {
         self.text.truncate(length);
     }
 
-    pub(super) fn push(&mut self, text: &str) {
+    pub(crate) fn push(&mut self, text: &str) {
         self.text.push_str(text);
     }
 

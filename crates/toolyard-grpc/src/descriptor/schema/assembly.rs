@@ -166,6 +166,7 @@ impl<'p> Assembly<'p> {
     fn write_whole(&self, fragment: &Fragment, description: &str, keywords: &str, out: &mut String) {
         out.push('{');
         self.write_pieces(fragment, out);
+        out.push_str(&fragment.exclusion);
         out.push_str(&described(format!("{description}{}", fragment.values).trim_start()));
         out.push_str(keywords);
         out.push('}');

@@ -44,6 +44,9 @@ pub(super) struct Fragment {
     pub(super) description: String,
     /// Descriptions of the values of an enum, which follow either.
     pub(super) values: String,
+    /// The keyword that makes members exclude each other. The root of a schema has none: interfaces of models refuse it
+    /// there, and arguments are checked when they are encoded.
+    pub(super) exclusion: String,
     /// Upper limit of its size, with references in place of other types.
     pub(super) bytes: usize,
 }
@@ -112,7 +115,7 @@ impl<'p> FragmentWriter<'p> {
             _ => String::new(),
         };
         let bytes = text.len() + quoted(&description).len() + quoted(&values).len() + 32;
-        Fragment { pieces: vec![Piece::Text(text)], description, values, bytes }
+        Fragment { pieces: vec![Piece::Text(text)], description, values, bytes, ..Fragment::default() }
     }
 
     /// Returns the text of a message; `None` once it is too large.
@@ -158,18 +161,18 @@ impl<'p> FragmentWriter<'p> {
                 fields.filter(|field| self.is_visible(field)).map(|field| quoted(&field.json_name)).collect();
             exclude(&names, &mut excluded);
         }
-        match excluded.as_slice() {
-            [] => {}
-            [one] => fragment.push(&format!(r#","not":{one}"#)),
-            several => fragment.push(&format!(r#","not":{{"anyOf":[{}]}}"#, several.join(","))),
-        }
+        fragment.exclusion = match excluded.as_slice() {
+            [] => String::new(),
+            [one] => format!(r#","not":{one}"#),
+            several => format!(r#","not":{{"anyOf":[{}]}}"#, several.join(",")),
+        };
+        fragment.bytes += fragment.exclusion.len();
     }
 
     fn field(&self, message: &MessageType, field: &MessageField, fragment: &mut Fragment) {
         let mut description = self.comment(&field.comment, MAX_FIELD_CHARS);
-        if self.detail == Detail::Full
-            && let Some(note) = self.oneof_note(message, field)
-        {
+        // At the root of a schema nothing else says it.
+        if let Some(note) = self.oneof_note(message, field) {
             if !description.is_empty() {
                 description.push(' ');
             }

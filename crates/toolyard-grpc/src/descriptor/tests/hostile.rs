@@ -9,10 +9,11 @@ use prost_types::{
     FileDescriptorProto, FileDescriptorSet, MessageOptions, MethodDescriptorProto, OneofDescriptorProto,
     ServiceDescriptorProto,
 };
+use toolyard_net::budget::{BudgetExhausted, ByteBudget};
 
 use super::mapping::EVERY_KIND;
 use super::support::compile;
-use crate::descriptor::{DescriptorError, MethodFilter, ServiceTools, decode};
+use crate::descriptor::{DescriptorError, JsonText, MethodFilter, ServiceTools, TextLimit};
 
 fn field(name: &str, number: i32, kind: i32, type_name: &str) -> FieldDescriptorProto {
     FieldDescriptorProto {
@@ -291,13 +292,24 @@ fn short_message_with_a_long_text_is_refused() {
     one.service = vec![service("S", &[("A", ".M")])];
     let tools = read(vec![one]).unwrap();
     let method = &tools.methods()[0];
-    let decode = |count: usize| {
-        let message = prefixed(1, &vec![1; count]);
-        decode::decode_within(&method.types, method.output, &message, 1_000_000)
-            .map_err(|error| error.to_string())
+    let budget = ByteBudget::new(500_000);
+    let decode = |count: usize, max_bytes: usize| {
+        let mut text = JsonText::new(max_bytes, budget.clone());
+        text.push("[");
+        let decoded = method.decode_into(&prefixed(1, &vec![1; count]), &mut text);
+        assert!(text.len() < max_bytes.min(500_000) + 70_000);
+        decoded.map(|()| text.into_bytes()).map_err(|error| (error.limit(), error.to_string()))
     };
-    assert!(decode(16).is_ok());
-    assert_eq!(decode(17), Err("/e: the JSON is too large".to_owned()));
+    for (count, max_bytes) in [(6, 400_000), (7, 1_000_000)] {
+        let text = decode(count, max_bytes).unwrap();
+        assert_eq!(budget.used(), text.len().next_multiple_of(1024));
+    }
+    assert_eq!(budget.used(), 0);
+    let too_large = (Some(TextLimit::Size(400_000)), "/e: the JSON is too large".to_owned());
+    assert_eq!(decode(20_000, 400_000), Err(too_large));
+    let exhausted = (Some(TextLimit::Budget(BudgetExhausted)), format!("/e: {BudgetExhausted}"));
+    assert_eq!(decode(20_000, 1_000_000), Err(exhausted));
+    assert_eq!(budget.used(), 0);
 }
 
 static SMALL_SET: LazyLock<Vec<u8>> = LazyLock::new(|| {

@@ -200,17 +200,22 @@ fn every_kind_has_a_schema() {
 fn oneofs_are_exclusive_and_optional() {
     let proto = |fields: usize| {
         let fields: String = (0..fields).map(|field| format!("int32 f{field} = {};", field + 1)).collect();
-        format!("message M {{ oneof o {{ {fields} }} int32 x = 100; }} service S {{ rpc A(M) returns (M); }}")
+        format!(
+            "message M {{ oneof o {{ {fields} }} int32 x = 100; }} message N {{ M m = 1; }}
+            service S {{ rpc A(M) returns (M); rpc B(N) returns (N); }}"
+        )
     };
-    insta::assert_snapshot!(input(&proto(2)), @r#"{"type":"object","properties":{"f0":{"type":"integer","format":"int32","description":"At most one of `f0`, `f1`."},"f1":{"type":"integer","format":"int32"},"x":{"type":"integer","format":"int32"}},"additionalProperties":false,"not":{"required":["f0","f1"]}}"#);
+    insta::assert_snapshot!(input(&proto(2)), @r#"{"type":"object","properties":{"f0":{"type":"integer","format":"int32","description":"At most one of `f0`, `f1`."},"f1":{"type":"integer","format":"int32"},"x":{"type":"integer","format":"int32"}},"additionalProperties":false}"#);
     for fields in [1, 2, 3, 4, 5, 12] {
         let tools = tools(&proto(fields));
-        let method = &tools.methods()[0];
-        let schema = method.tool().input_schema().unwrap().to_value();
+        let [method, nested] = tools.methods() else { panic!("two methods") };
+        let schema = nested.tool().input_schema().unwrap().to_value();
         let validator = jsonschema::draft202012::new(&schema).unwrap();
         let check = |value: Value, expected: bool| {
-            assert_eq!(validator.is_valid(&value), expected, "{fields} {value}");
             assert_eq!(echoed(method, &value.to_string()).is_ok(), expected, "{fields} {value}");
+            let value = json!({"m": value});
+            assert_eq!(validator.is_valid(&value), expected, "{fields} {value}");
+            assert_eq!(echoed(nested, &value.to_string()).is_ok(), expected, "{fields} {value}");
         };
         check(json!({}), true);
         check(json!({"x": 1}), true);
@@ -223,16 +228,16 @@ fn oneofs_are_exclusive_and_optional() {
     }
     let two = "message M { oneof a { int32 b = 1; int32 c = 2; } oneof d { M e = 3; M f = 4; } optional int32 g = 5; }
         service S { rpc A(M) returns (M); }";
-    insta::assert_snapshot!(input(two), @r##"{"type":"object","properties":{"b":{"type":"integer","format":"int32","description":"At most one of `b`, `c`."},"c":{"type":"integer","format":"int32"},"e":{"$ref":"#/$defs/M","description":"At most one of `e`, `f`."},"f":{"$ref":"#/$defs/M"},"g":{"type":"integer","format":"int32"}},"additionalProperties":false,"not":{"anyOf":[{"required":["b","c"]},{"required":["e","f"]}]},"$defs":{"M":{"type":"object","properties":{"b":{"type":"integer","format":"int32","description":"At most one of `b`, `c`."},"c":{"type":"integer","format":"int32"},"e":{"$ref":"#/$defs/M","description":"At most one of `e`, `f`."},"f":{"$ref":"#/$defs/M"},"g":{"type":"integer","format":"int32"}},"additionalProperties":false,"not":{"anyOf":[{"required":["b","c"]},{"required":["e","f"]}]}}}}"##);
+    insta::assert_snapshot!(input(two), @r##"{"type":"object","properties":{"b":{"type":"integer","format":"int32","description":"At most one of `b`, `c`."},"c":{"type":"integer","format":"int32"},"e":{"$ref":"#/$defs/M","description":"At most one of `e`, `f`."},"f":{"$ref":"#/$defs/M"},"g":{"type":"integer","format":"int32"}},"additionalProperties":false,"$defs":{"M":{"type":"object","properties":{"b":{"type":"integer","format":"int32","description":"At most one of `b`, `c`."},"c":{"type":"integer","format":"int32"},"e":{"$ref":"#/$defs/M","description":"At most one of `e`, `f`."},"f":{"$ref":"#/$defs/M"},"g":{"type":"integer","format":"int32"}},"additionalProperties":false,"not":{"anyOf":[{"required":["b","c"]},{"required":["e","f"]}]}}}}"##);
 }
 
 #[test]
 fn streams_have_a_list_of_messages() {
     let tree = "message M { repeated M m = 1; } service S { rpc A(M) returns (stream M); }";
-    insta::assert_snapshot!(output(tree), @r##"{"type":"object","properties":{"messages":{"type":"array","items":{"type":"object","properties":{"m":{"type":"array","items":{"$ref":"#/$defs/M"}}}}}},"required":["messages"],"$defs":{"M":{"type":"object","properties":{"m":{"type":"array","items":{"$ref":"#/$defs/M"}}}}}}"##);
+    insta::assert_snapshot!(output(tree), @r##"{"type":"object","properties":{"messages":{"type":"array","items":{"type":"object","properties":{"m":{"type":"array","items":{"$ref":"#/$defs/M"}}}}},"truncated":{"type":"boolean","description":"True if further messages are left out"}},"required":["messages"],"$defs":{"M":{"type":"object","properties":{"m":{"type":"array","items":{"$ref":"#/$defs/M"}}}}}}"##);
     let times = r#"import "google/protobuf/timestamp.proto"; message M {}
         service S { rpc A(M) returns (stream google.protobuf.Timestamp); }"#;
-    insta::assert_snapshot!(output(times), @r#"{"type":"object","properties":{"messages":{"type":"array","items":{"type":"string","format":"date-time"}}},"required":["messages"]}"#);
+    insta::assert_snapshot!(output(times), @r#"{"type":"object","properties":{"messages":{"type":"array","items":{"type":"string","format":"date-time"}},"truncated":{"type":"boolean","description":"True if further messages are left out"}},"required":["messages"]}"#);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use super::{HandlerKind, HandlerSettings};
 use crate::{
     formats::HandlerName,
     handler::{DefinitionPin, HandlerConfig, PrefixMode, RetryPolicy, secrets::SecretCollector},
-    process::BuiltinSettings,
+    process::{BuiltinSettings, ScheduleAction},
 };
 
 /// Built-in tools are never retried.
@@ -24,7 +24,22 @@ impl HandlerSettings for BuiltinSettings {
 
     fn add_secrets(&self, secrets: &mut SecretCollector) {
         let key = self.llm.as_ref().and_then(|llm| llm.api_key.as_ref());
-        key.iter().for_each(|key| secrets.add(key.expose()));
+        let of_web = self.web.iter().flat_map(|web| [web.search_key(), web.github_token.as_ref()]);
+        key.into_iter().chain(of_web.flatten()).for_each(|key| secrets.add(key.expose()));
+        let key = self.open_router.as_ref().and_then(|settings| settings.api_key.as_ref());
+        key.iter().for_each(|key| secrets.credential(key));
+        let action = self.schedules.as_ref().and_then(|schedules| schedules.action.as_ref());
+        if let Some(ScheduleAction::Webhook(webhook)) = action {
+            secrets.add(webhook.secret.expose());
+            secrets.query_of(&webhook.url);
+        }
+        for card in self.agents.iter().flat_map(|agents| &agents.cards) {
+            secrets.headers(&card.headers);
+            [Some(&card.url), card.endpoint.as_ref()]
+                .into_iter()
+                .flatten()
+                .for_each(|url| secrets.query_of(url));
+        }
     }
 
     fn retry(&self) -> &RetryPolicy {
@@ -32,7 +47,7 @@ impl HandlerSettings for BuiltinSettings {
     }
 
     fn uses_tls(&self) -> bool {
-        false
+        self.open_router.as_ref().is_some_and(|settings| settings.base_url.is_tls())
     }
 
     fn has_server_definitions(&self) -> bool {

@@ -5,7 +5,7 @@ mod discovery;
 
 use std::{path::PathBuf, time::Duration};
 
-use http::{HeaderName, uri::Authority};
+use http::{HeaderName, header::AUTHORIZATION, uri::Authority};
 
 pub use self::discovery::{GrpcDiscovery, GrpcFilter, GrpcStreamBounds};
 
@@ -13,11 +13,11 @@ use super::{HandlerScope, HandlerSettings, ReadHandler};
 use crate::{
     cursor::{KeywordChoice, ValueCursor},
     fields::ObjectFields,
-    formats, full_build,
+    formats,
     handler::{
         ProbeSettings, RequestAuth, RetryPolicy, SecretString, ToolDefinition, auth,
         endpoint::{self, EndpointFormat},
-        headers::headers,
+        headers::metadata,
         retry::{self, ReadRetryPolicy},
         secrets::SecretCollector,
         tool,
@@ -128,6 +128,16 @@ impl HandlerSettings for GrpcHandler {
         self.tls.is_some()
     }
 
+    fn identity(&self) -> Vec<String> {
+        let GrpcToolSettings::Discovered(discovery) = &self.tools else { return Vec::new() };
+        let GrpcFilter { services, methods } = &discovery.filter;
+        let file = discovery.descriptor_set.iter().map(|file| file.display().to_string());
+        let lists = [("services", services), ("methods", methods)];
+        let lists =
+            lists.into_iter().flat_map(|(name, list)| [name.to_owned()].into_iter().chain(list.clone()));
+        file.chain(lists).collect()
+    }
+
     fn has_server_definitions(&self) -> bool {
         matches!(self.tools, GrpcToolSettings::Discovered(_))
     }
@@ -139,11 +149,13 @@ impl ReadHandler for GrpcHandler {
     fn read(fields: &mut ObjectFields<'_>, scope: &HandlerScope<'_>) -> Option<Self> {
         let endpoint = fields
             .optional("endpoint", |cursor| Some(endpoint::read(cursor, scope.namespace, &HOST_AND_PORT)));
-        full_build::require(scope.location, "gRPC");
         let tool = fields.optional("tool", |cursor| Some(tool::read(cursor)));
         let config = fields.optional("grpcConfig", |cursor| Some(config(cursor, tool.is_some())));
         let is_reported = matches!(config, Some(None)) || matches!(endpoint, Some(None));
         let config = config.flatten().unwrap_or_default();
+        if config.metadata.iter().any(|(name, _)| name == AUTHORIZATION) {
+            fields.reject_misplaced(&["auth"], "`grpcConfig.metadata` already sets `authorization`");
+        }
         let auth = auth::handler_auth(fields, None, "grpcConfig");
         let retry = retry::handler_retry(fields, config.retry, "grpcConfig");
         let endpoint = endpoint.flatten().or(config.endpoint);
@@ -168,6 +180,9 @@ const HOST_AND_PORT: EndpointFormat<Authority> =
 /// Fields that have no meaning without encryption.
 const TLS_FIELDS: &[&str] = &["tlsCertPath", "tlsKeyPath", "tlsCAPath"];
 
+/// The reason why they have none.
+const PLAIN_TEXT: &str = "without `tls: true` nothing is encrypted";
+
 /// The content of `grpcConfig`.
 #[derive(Default)]
 struct GrpcConfig {
@@ -183,17 +198,18 @@ struct GrpcConfig {
 /// Reads `grpcConfig`. A handler with a tool discovers none.
 fn config(cursor: ValueCursor<'_>, has_tool: bool) -> Option<GrpcConfig> {
     let mut fields = cursor.clone().fields()?;
-    let endpoint = fields.optional("endpoint", |cursor| cursor.parse_secret(formats::host_and_port));
+    let endpoint = fields.optional("endpoint", |cursor| Some(cursor.parse_secret(formats::host_and_port)));
     let tls = match fields.optional("tls", |cursor| Some(cursor.flag())) {
         None | Some(Some(false)) => {
-            fields.reject_misplaced(TLS_FIELDS, "without `tls: true` nothing is encrypted");
-            fields.optional("tlsInsecureSkipVerify", ValueCursor::flag);
+            fields.reject_misplaced(TLS_FIELDS, PLAIN_TEXT);
+            if fields.optional("tlsInsecureSkipVerify", ValueCursor::flag) == Some(true) {
+                fields.reject_misplaced(&["tlsInsecureSkipVerify"], PLAIN_TEXT);
+            }
             None
         }
         Some(_) => Some(tls(&mut fields, &cursor)),
     };
-    let read_metadata = |cursor: ValueCursor<'_>| headers(cursor, formats::is_metadata_name);
-    let metadata = fields.with_default("metadata", read_metadata, Vec::new());
+    let metadata = fields.with_default("metadata", metadata, Vec::new());
     let keep_alive = fields.optional("keepAlive", keep_alive);
     let probe = fields.optional("probe", probe);
     let discovery = match has_tool {
@@ -205,6 +221,8 @@ fn config(cursor: ValueCursor<'_>, has_tool: bool) -> Option<GrpcConfig> {
     };
     let retry = fields.optional("retryPolicy", ReadRetryPolicy::read);
     fields.finish();
+    // An invalid endpoint is reported, unlike a missing one.
+    let endpoint = endpoint.map_or(Some(None), |endpoint| endpoint.map(Some))?;
     Some(GrpcConfig { endpoint, tls, metadata, keep_alive, probe, discovery, retry })
 }
 

@@ -145,6 +145,28 @@ impl HandlerSettings for McpHandler {
         matches!(&self.transport, McpTransport::Http(http) if http.endpoint.is_tls())
     }
 
+    fn identity(&self) -> Vec<String> {
+        let Self { transport, lane: _, era: _, filter: McpToolFilter { allow, block }, retry: _ } = self;
+        let mut texts = match transport {
+            McpTransport::Http(McpHttp { style: _, endpoint, headers: _, auth: _, outbound: _ }) => {
+                vec![endpoint.uri().to_string()]
+            }
+            McpTransport::Stdio { command, args, work_dir, env, first_start: _ } => {
+                let folder = work_dir.iter().map(|folder| folder.display().to_string());
+                let env = env.iter().flat_map(|(name, value)| [name.to_owned(), value.to_owned()]);
+                [command.clone()]
+                    .into_iter()
+                    .chain(args.iter().map(str::to_owned))
+                    .chain(folder)
+                    .chain(env)
+                    .collect()
+            }
+        };
+        texts.extend(["allow".to_owned()].into_iter().chain(allow.iter().cloned()));
+        texts.extend(["block".to_owned()].into_iter().chain(block.iter().cloned()));
+        texts
+    }
+
     fn has_server_definitions(&self) -> bool {
         true
     }
@@ -302,7 +324,10 @@ fn stdio(fields: &mut ObjectFields<'_>) -> Option<McpTransport> {
     let work_dir = fields.optional("workDir", |cursor| cursor.parse(formats::folder));
     let env = fields.with_default(
         "env",
-        |cursor| cursor.entries(formats::variable_name, ValueCursor::text),
+        |cursor| {
+            cursor.mark_secret();
+            cursor.entries(formats::variable_name, ValueCursor::text)
+        },
         Vec::new(),
     );
     let first_start = fields.optional("firstStart", ValueCursor::timeout);

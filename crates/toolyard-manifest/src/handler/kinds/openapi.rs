@@ -102,6 +102,20 @@ impl HandlerSettings for OpenApiHandler {
             || self.credentials.iter().any(|(_, credential)| credential.uses_tls())
     }
 
+    fn identity(&self) -> Vec<String> {
+        let OperationFilter { operations, tags, methods, paths } = &self.filter;
+        let spec = match &self.spec {
+            OpenApiSpec::Url(url) => url.uri().to_string(),
+            OpenApiSpec::File(path) => path.display().to_string(),
+            OpenApiSpec::Inline(value) => value.to_string(),
+        };
+        let methods = methods.iter().map(Method::to_string).collect();
+        let lists = [("operations", operations), ("tags", tags), ("methods", &methods), ("paths", paths)];
+        let lists =
+            lists.into_iter().flat_map(|(name, list)| [name.to_owned()].into_iter().chain(list.clone()));
+        [spec].into_iter().chain(lists).collect()
+    }
+
     fn has_server_definitions(&self) -> bool {
         true
     }
@@ -169,9 +183,7 @@ fn config(cursor: ValueCursor<'_>) -> Option<OpenApiHandler> {
     let auth = auth::config_auth(&mut fields);
     let credentials = |cursor: ValueCursor<'_>| cursor.entries(formats::any_name, credentials::read);
     let credentials = fields.with_default("credentials", credentials, Vec::new());
-    let variables = |cursor: ValueCursor<'_>| {
-        cursor.entries(formats::any_name, |cursor| cursor.text().map(SecretString::new))
-    };
+    let variables = |cursor: ValueCursor<'_>| cursor.entries(formats::any_name, ValueCursor::secret);
     let server_variables = fields.with_default("serverVariables", variables, Vec::new());
     let refresh = fields.with_default("refresh", ValueCursor::duration, DEFAULT_REFRESH);
     let probe = fields.optional("probe", service_probe::read);

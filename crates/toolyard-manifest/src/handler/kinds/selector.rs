@@ -65,7 +65,7 @@ fn selector(cursor: ValueCursor<'_>, namespace: &str) -> Option<SelectorHandler>
 }
 
 fn match_labels(cursor: ValueCursor<'_>) -> Option<BTreeMap<String, String>> {
-    let labels = cursor.clone().entries(formats::non_empty_name, ValueCursor::text)?;
+    let labels = cursor.clone().entries(formats::label_key, |cursor| cursor.parse(formats::label_value))?;
     if cursor.is_empty_collection() {
         cursor.report(cursor.problem("this matches every Service").expected("at least one label"));
         return None;

@@ -8,7 +8,6 @@ use crate::{
         CountField, CpuField, FieldType, FlagField, KeywordField, SizeField, TextField, WritableField,
     },
     formats::{self, FormatError},
-    full_build,
     object_schema::SchemaDefinitions,
     section::{nested, section},
 };
@@ -24,7 +23,8 @@ section! {
     /// Settings of `execute_python_script`.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct ScriptSettings: Default = "scripts" {
-        /// Runner of scripts: this machine, in the sandbox, or a pod of a cluster for each script.
+        /// Runner of scripts: this machine, in the sandbox, a pod of a cluster for each script, or a scripts manager on
+        /// the message bus, whose settings then apply.
         pub runner: ScriptRunner = "runner", RunnerField, default ScriptRunner::Local;
         /// Permit network access.
         pub network: bool = "network", FlagField, default false;
@@ -82,11 +82,17 @@ pub enum ScriptRunner {
     Local,
     /// `kubernetes`: each in a pod of the cluster.
     Kubernetes,
+    /// `bus`: a scripts manager on the message bus.
+    Bus,
 }
 
 const RUNNER: KeywordChoice<ScriptRunner> = KeywordChoice {
     noun: "runner of scripts",
-    words: &[("local", ScriptRunner::Local), ("kubernetes", ScriptRunner::Kubernetes)],
+    words: &[
+        ("local", ScriptRunner::Local),
+        ("kubernetes", ScriptRunner::Kubernetes),
+        ("bus", ScriptRunner::Bus),
+    ],
     unsupported: &[],
 };
 
@@ -97,11 +103,7 @@ impl FieldType for RunnerField {
     type Value = ScriptRunner;
 
     fn read(&self, cursor: ValueCursor<'_>) -> Option<ScriptRunner> {
-        let runner = cursor.clone().choice(&RUNNER)?;
-        if runner == ScriptRunner::Kubernetes {
-            full_build::require(&cursor, "runner in Kubernetes");
-        }
-        Some(runner)
+        cursor.choice(&RUNNER)
     }
 
     fn schema(&self, definitions: &mut SchemaDefinitions) -> Value {

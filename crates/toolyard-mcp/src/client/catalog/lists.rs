@@ -34,7 +34,7 @@ struct FetchedList<T> {
     items: Vec<Arc<T>>,
     /// The combined cache hint of all pages; `None` in the legacy era.
     hint: Option<CacheHint>,
-    /// Items beyond the limit of nesting.
+    /// Items with an invalid definition, or one beyond the limit of nesting.
     left_out: Vec<LeftOutItem>,
 }
 
@@ -92,8 +92,10 @@ impl UpstreamConnection {
             *place.hint = None;
             return Ok(());
         }
-        let accept =
-            |item: &Json| read(item).inspect_err(|problem| self.warn_left_out(kind, "", problem)).ok();
+        let accept = |item: &Json| match read(item) {
+            Ok(item) => Ok(Some(item)),
+            Err(problem) => Err(self.left_out_item(kind, item, &problem)),
+        };
         let list = timeout(LIST_TIMEOUT, self.fetch_list(kind, accept)).await;
         match list.unwrap_or(Err(ConnectError::Timeout(LIST_TIMEOUT))) {
             Ok(list) => {
@@ -123,19 +125,17 @@ impl UpstreamConnection {
         let mut header_params = HashMap::new();
         let mut unknown = self.options.filter.names();
         let tools = self.fetch_list(EntryKind::Tools, |item| {
-            let warn =
-                |tool: &str, problem: &dyn Display| self.warn_left_out(EntryKind::Tools, tool, problem);
-            let tool = Tool::from_definition(item).inspect_err(|problem| warn("", problem)).ok()?;
+            let left_out = |problem: &dyn Display| self.left_out_item(EntryKind::Tools, item, problem);
+            let tool = Tool::from_definition(item).map_err(|problem| left_out(&problem))?;
             unknown.remove(&*tool.name);
             if !self.options.filter.admits(&tool.name) {
-                return None;
+                return Ok(None);
             }
-            let params =
-                self.header_params_of(&tool).inspect_err(|problem| warn(&tool.name, problem)).ok()?;
+            let params = self.header_params_of(&tool).map_err(|problem| left_out(&problem))?;
             if !params.is_empty() {
                 header_params.insert(tool.name.clone(), params);
             }
-            Some(tool)
+            Ok(Some(tool))
         });
         let tools = tools.await?;
         *self.header_params.write().unwrap_or_else(PoisonError::into_inner) = header_params;
@@ -153,16 +153,11 @@ impl UpstreamConnection {
         }
     }
 
-    fn warn_left_out(&self, kind: EntryKind, name: &str, problem: &dyn Display) {
-        let name = self.options.secrets.brief(name);
-        tracing::warn!(handler = %self.name, ?kind, %name, %problem, "left out an invalid definition");
-    }
-
     /// Fetches all pages of a list, within the limits. A list that the server does not know is empty.
     async fn fetch_list<T>(
         &self,
         kind: EntryKind,
-        mut accept: impl FnMut(&Json) -> Option<T>,
+        mut accept: impl FnMut(&Json) -> Result<Option<T>, LeftOutItem>,
     ) -> Result<FetchedList<T>, ConnectError> {
         let (method, member) = list_terms(kind);
         let max_items = self.options.max_list_items;
@@ -193,10 +188,16 @@ impl UpstreamConnection {
             }
             let page_items = page.get(member).and_then(|list| list.to_items().ok());
             for item in page_items.ok_or(ConnectError::Malformed(method))? {
-                if self.is_too_deep(&item) {
-                    left_out.extend((left_out.len() < MAX_LEFT_OUT).then(|| self.left_out_item(kind, &item)));
-                } else if items.len() < max_items {
-                    items.extend(accept(&item).map(Arc::new));
+                let read = match items.len() < max_items {
+                    _ if self.is_too_deep(&item) => {
+                        Err(self.left_out_item(kind, &item, &json::too_deep(self.options.max_depth)))
+                    }
+                    true => accept(&item),
+                    false => Ok(None),
+                };
+                match read {
+                    Ok(item) => items.extend(item.map(Arc::new)),
+                    Err(item) => left_out.extend((left_out.len() < MAX_LEFT_OUT).then_some(item)),
                 }
             }
             let next = page.get("nextCursor").filter(|cursor| !cursor.is_null()).map(Json::detach);
@@ -217,13 +218,12 @@ impl UpstreamConnection {
         definition.is_deeper_than(self.options.max_depth.saturating_add(1))
     }
 
-    /// Returns the report about a definition that is nested too deeply.
-    fn left_out_item(&self, kind: EntryKind, definition: &Json) -> LeftOutItem {
+    /// Returns the report about a definition that cannot be published.
+    fn left_out_item(&self, kind: EntryKind, definition: &Json, problem: &dyn Display) -> LeftOutItem {
         let key = if kind == EntryKind::Resources { "uri" } else { "name" };
         let members = definition.to_object().unwrap_or_default();
         let name = members.get_str(key).unwrap_or_default();
-        let reason = json::too_deep(self.options.max_depth).into();
-        LeftOutItem { name: self.options.secrets.brief(&name).into(), reason }
+        LeftOutItem { name: self.options.secrets.brief(&name).into(), reason: problem.to_string().into() }
     }
 }
 

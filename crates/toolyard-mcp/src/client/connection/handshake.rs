@@ -176,6 +176,7 @@ impl UpstreamConnection {
                 HttpStyle::Streamable => {
                     let (signals, server_requests) = (signals.clone(), server_requests.clone());
                     ClientTransport::Http(HttpTransport::new(
+                        name,
                         http.clone(),
                         &options,
                         signals,
@@ -277,7 +278,7 @@ impl UpstreamConnection {
         if rule == EraRule::Only(ProtocolEra::Legacy) {
             // A server that speaks the modern era too may expect the header in every request (2026-07-28,
             // basic/transports/streamable-http, standard headers).
-            request.headers.insert(headers::METHOD, HeaderValue::from_static(method::INITIALIZE));
+            request.headers.push((headers::METHOD, HeaderValue::from_static(method::INITIALIZE)));
         }
         let (answer, head) = match &self.transport {
             ClientTransport::Http(http) => http.request(request, &no_client()).await?,

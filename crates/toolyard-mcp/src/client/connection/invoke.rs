@@ -4,7 +4,6 @@ use std::pin::pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
-use http::HeaderMap;
 use toolyard_core::registry::EntryKind;
 use toolyard_core::{Call, Client, Json, Object};
 use toolyard_net::trace;
@@ -15,7 +14,8 @@ use crate::client::convert;
 use crate::client::server_requests::InteractiveCall;
 use crate::client::transport::{ClientTransport, OutgoingRequest, TransportError, UpstreamResult, function};
 use crate::server::owner_of;
-use crate::wire::{ProtocolEra, RequestId, error, headers, message, method};
+use crate::wire::headers::{self, RequestHeaders};
+use crate::wire::{ProtocolEra, RequestId, error, message, method};
 
 impl UpstreamConnection {
     /// Sends the request of a call and waits for its answer. Notifications and requests of the server meanwhile go to
@@ -23,13 +23,13 @@ impl UpstreamConnection {
     pub(in crate::client) async fn invoke(
         &self,
         method: &'static str,
-        mut call: Call,
+        call: &Call,
     ) -> Result<UpstreamResult, TransportError> {
         let client = call.client.clone();
         self.raise_log_level(&*client).await;
         let _running = self.server_requests.register_call(&client);
         // A call without headers is never refused because of them.
-        let mut repetition = self.mirrors_headers().then(|| call.clone());
+        let mut may_repeat = self.mirrors_headers();
         loop {
             let (request, interactive) = self.call_request(method, call, &client);
             let unsolicited = self.signals.unsolicited.load(Ordering::Relaxed);
@@ -41,9 +41,9 @@ impl UpstreamConnection {
                 None => request.await,
             };
             let answer = self.record_answer(answer, &client, unsolicited)?;
-            match repetition.take() {
-                Some(again) if is_header_mismatch(&answer) && self.correct_headers().await => call = again,
-                _ => return Ok(answer),
+            let repeats = std::mem::take(&mut may_repeat) && is_header_mismatch(&answer);
+            if !repeats || !self.correct_headers().await {
+                return Ok(answer);
             }
         }
     }
@@ -52,18 +52,18 @@ impl UpstreamConnection {
     fn call_request(
         &self,
         method: &'static str,
-        call: Call,
+        call: &Call,
         client: &Arc<dyn Client>,
     ) -> (OutgoingRequest, Option<InteractiveCall<'_>>) {
         let id = self.next_id();
         let (trace, deadline) = (self.trace_headers(&call.meta), call.deadline);
-        let owner = Some(owner_of(&call)).filter(|owner| !owner.is_empty());
+        let owner = Some(owner_of(call)).filter(|owner| !owner.is_empty());
         let (name, mut params) = convert::call_params(call, id, self.revision, &self.info);
         if let ClientTransport::Function(_) = self.transport {
             function::fill_arguments(method, &mut params);
         }
         let mut headers = self.call_headers(method, &name, &params);
-        headers.extend(trace);
+        headers.extend(trace.into_iter().flatten());
         let message = message::request(&RequestId::number(id), method, &params);
         // A modern server sends its requests in results; everything else it sends belongs to no client.
         let is_legacy = self.revision.era() == ProtocolEra::Legacy;
@@ -117,12 +117,12 @@ impl UpstreamConnection {
     }
 
     /// Returns the headers of a call to a modern HTTP server.
-    fn call_headers(&self, method: &'static str, name: &Arc<str>, params: &Object) -> HeaderMap {
+    fn call_headers(&self, method: &'static str, name: &Arc<str>, params: &Object) -> RequestHeaders {
         let mut headers = self.method_headers(method);
         if headers.is_empty() || method == method::COMPLETE {
             return headers;
         }
-        headers.insert(headers::NAME, headers::encode(name));
+        headers.push((headers::NAME, headers::encode(name)));
         if method != method::TOOLS_CALL {
             return headers;
         }
@@ -132,19 +132,17 @@ impl UpstreamConnection {
         let arguments = arguments.unwrap_or_default();
         for param in mirrored {
             if let Some(value) = param.value(&arguments) {
-                headers.insert(param.header.clone(), headers::encode(&value));
+                headers.push((param.header.clone(), headers::encode(&value)));
             }
         }
         headers
     }
 
     /// Returns the trace headers of a call for intermediaries: the server itself reads `_meta`.
-    fn trace_headers(&self, meta: &Object) -> HeaderMap {
+    fn trace_headers(&self, meta: &Object) -> Option<trace::ContextHeaders> {
         match &self.transport {
-            ClientTransport::Http(_) => trace::context_headers(|name| meta.get_str(name)),
-            ClientTransport::Sse(_) | ClientTransport::Stdio(_) | ClientTransport::Function(_) => {
-                HeaderMap::new()
-            }
+            ClientTransport::Http(_) => Some(trace::context_headers(|name| meta.get_str(name))),
+            ClientTransport::Sse(_) | ClientTransport::Stdio(_) | ClientTransport::Function(_) => None,
         }
     }
 }

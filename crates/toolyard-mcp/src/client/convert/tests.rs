@@ -35,7 +35,7 @@ fn sent(params: &str, capabilities: &str, listens: bool) -> String {
         let capabilities = Some(Json::parse(capabilities.to_owned()).unwrap());
         let call = Call { params, meta, ..Call::tool("own", Json::null()) };
         let call = Call { client: Arc::new(Asking { capabilities, listens }), ..call };
-        let (name, params) = call_params(call, 42, revision, &Json::string("gateway"));
+        let (name, params) = call_params(&call, 42, revision, &Json::string("gateway"));
         assert_eq!(&*name, "own");
         params.to_json().as_text().to_owned()
     };

@@ -46,12 +46,12 @@ impl McpBackend {
     /// its era and may be repeated.
     pub(in crate::client) async fn attempt_in_eras(
         &self,
-        mut call: Call,
+        call: Arc<Call>,
         shared: Arc<UpstreamConnection>,
         legacy: DedicatedKey,
     ) -> Result<Outcome, AttemptError> {
         let observed = Arc::new(ObservedClient::new(call.client.clone()));
-        call.client = observed.clone();
+        let call = Arc::new(Call { client: observed.clone(), ..(*call).clone() });
         let own = match self.connector.eras.is_modern(&call.target) {
             true => None,
             false => self.lease_own(&call).await?,
@@ -120,7 +120,7 @@ impl McpBackend {
     /// Draws the conclusions from a modern attempt.
     async fn after_modern(
         &self,
-        call: Call,
+        call: Arc<Call>,
         legacy: &DedicatedKey,
         observed: &ObservedClient,
         result: Result<Outcome, AttemptError>,
@@ -161,7 +161,7 @@ impl McpBackend {
     /// Draws the conclusions from a legacy attempt.
     async fn after_legacy(
         &self,
-        call: Call,
+        call: Arc<Call>,
         shared: Arc<UpstreamConnection>,
         legacy: &DedicatedKey,
         observed: &ObservedClient,

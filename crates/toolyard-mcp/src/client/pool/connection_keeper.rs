@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
-use toolyard_core::{BackendPhase, Catalog, FailureCause};
+use toolyard_core::{BackendPhase, Catalog, FailureCause, FailureLog};
 
 use super::connector::UpstreamConnector;
-use super::failure_log::FailureLog;
 use super::usage::ServerUsage;
 use crate::client::catalog::expiry::ListExpiry;
 use crate::client::catalog::list_invalidation::ListSet;

@@ -25,7 +25,7 @@ enum Try {
 use Try::*;
 
 impl Try {
-    async fn run(self, call: Call) -> Result<Outcome, AttemptError> {
+    async fn run(self, call: Arc<Call>) -> Result<Outcome, AttemptError> {
         let io = || Box::new(std::io::Error::other("io"));
         Err(match self {
             Answered => return Ok(Outcome::Done(CallOutput { body: Object::new(), is_error: false })),
@@ -56,7 +56,7 @@ impl Try {
 async fn run(attempts: u32, tries: &[Try]) -> (usize, String) {
     let retry = RetrySchedule { attempts, ..RetrySchedule::never() };
     let made = Mutex::new(0);
-    let attempt = |call: Call| {
+    let attempt = |call: Arc<Call>| {
         let mut made = made.lock().unwrap();
         *made += 1;
         tries[(*made - 1).min(tries.len() - 1)].run(call)

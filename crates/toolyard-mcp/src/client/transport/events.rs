@@ -2,22 +2,27 @@
 
 use std::time::Duration;
 
-use http::header::CONTENT_TYPE;
-use http::{HeaderMap, HeaderValue};
+use bytes::Bytes;
+use http::HeaderValue;
 use toolyard_net::body;
 use toolyard_net::budget::{BudgetExhausted, ByteBudget, ByteReservation, SMALL_MESSAGE};
 use toolyard_net::client::ResponseBody;
 use toolyard_net::sse::{SseDecoder, SseEvent};
 
+use super::non_messages::{SkippedMessages, id_of_malformed};
 use super::{TransportError, parse_message};
 use crate::wire::RpcMessage;
-use crate::wire::headers::LAST_EVENT_ID;
+use crate::wire::headers::{LAST_EVENT_ID, RequestHeaders};
 
 /// Delay before resuming a stream if the server sets none.
 const DEFAULT_RETRY: Duration = Duration::from_secs(1);
 
 /// Range of that delay: a server that ends every stream at once must not cause a busy loop.
 const RETRY_RANGE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(300));
+
+/// Maximum number of events in a row that are skipped because they are not messages. A stream with more is not one of
+/// MCP.
+const MAX_SKIPPED: usize = 10_000;
 
 /// Reads a stream of events of limited size.
 pub(super) struct SseEventReader {
@@ -26,6 +31,9 @@ pub(super) struct SseEventReader {
     budget: ByteBudget,
     /// Reserved bytes for a large event that is not complete yet.
     reserved: ByteReservation,
+    skipped: SkippedMessages,
+    /// Number of events since the last message that were skipped.
+    skipped_in_row: usize,
 }
 
 /// The position in a stream, and the delay before resuming it.
@@ -51,7 +59,7 @@ impl StreamPosition {
     }
 
     /// Returns the headers of a request that resumes the stream.
-    pub(super) fn headers(&self) -> HeaderMap {
+    pub(super) fn headers(&self) -> RequestHeaders {
         self.last_id.iter().map(|id| (LAST_EVENT_ID, id.clone())).collect()
     }
 
@@ -61,12 +69,6 @@ impl StreamPosition {
     }
 }
 
-/// True if the headers announce a stream of events.
-pub(super) fn is_event_stream(headers: &HeaderMap) -> bool {
-    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    kind.starts_with("text/event-stream")
-}
-
 /// True if an event carries a message. The first event of a resumable stream has an id and no data; other event types
 /// are not part of MCP.
 pub(super) fn is_message(event: &SseEvent) -> bool {
@@ -74,8 +76,14 @@ pub(super) fn is_message(event: &SseEvent) -> bool {
 }
 
 impl SseEventReader {
-    pub(super) fn new(stream: ResponseBody, event_bytes: usize, budget: ByteBudget) -> Self {
-        Self { stream, decoder: SseDecoder::new(event_bytes), budget, reserved: ByteReservation::default() }
+    pub(super) fn new(
+        stream: ResponseBody,
+        event_bytes: usize,
+        budget: ByteBudget,
+        skipped: SkippedMessages,
+    ) -> Self {
+        let (decoder, reserved) = (SseDecoder::new(event_bytes), ByteReservation::default());
+        Self { stream, decoder, budget, reserved, skipped, skipped_in_row: 0 }
     }
 
     /// Reads the next event of any type; `None` at the end.
@@ -115,13 +123,57 @@ impl SseEventReader {
         event
     }
 
-    /// Reads the next message; `None` at the end.
-    pub(super) async fn next_message(&mut self) -> Result<Option<RpcMessage>, TransportError> {
+    /// Reads the next message; `None` at the end. What is not a message is skipped, but a malformed response to the
+    /// request with the id `awaited` is an error.
+    pub(super) async fn next_message(
+        &mut self,
+        awaited: Option<u64>,
+    ) -> Result<Option<RpcMessage>, TransportError> {
         while let Some(event) = self.next_event().await? {
-            if is_message(&event) {
-                return parse_message(event.data).map(Some);
+            if !is_message(&event) {
+                self.skip_event()?;
+                continue;
+            }
+            match parse_message(event.data.clone()) {
+                Ok(message) => {
+                    self.skipped_in_row = 0;
+                    return Ok(Some(message));
+                }
+                Err(error) if awaited.is_some() && id_of_malformed(&event.data) == awaited => {
+                    return Err(error);
+                }
+                Err(error) => {
+                    self.skipped.record(&error);
+                    self.skip_event()?;
+                }
             }
         }
         Ok(None)
+    }
+
+    /// Reads the first event of HTTP+SSE, the URL of messages to the server; `None` if a message precedes it, or the
+    /// stream ends.
+    pub(super) async fn next_endpoint(&mut self) -> Result<Option<Bytes>, TransportError> {
+        while let Some(event) = self.next_event().await? {
+            if event.kind == "endpoint" {
+                return Ok(Some(event.data));
+            }
+            if is_message(&event) {
+                match parse_message(event.data) {
+                    Ok(_) => break,
+                    Err(error) => self.skipped.record(&error),
+                }
+            }
+            self.skip_event()?;
+        }
+        Ok(None)
+    }
+
+    fn skip_event(&mut self) -> Result<(), TransportError> {
+        self.skipped_in_row += 1;
+        match self.skipped_in_row > MAX_SKIPPED {
+            true => Err(TransportError::Malformed(format!("{MAX_SKIPPED} events without a message"))),
+            false => Ok(()),
+        }
     }
 }

@@ -9,6 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 use toolyard_core::{Client, ClientNotification, NotificationBody};
 use toolyard_net::budget::{BudgetExhausted, ByteBudget, SMALL_MESSAGE};
 
+use super::non_messages::{SkippedMessages, id_of_fragment, id_of_malformed};
 use super::{
     ConnectionSignals, OutgoingRequest, TransportError, UpstreamResult, cancel_params, client_notification,
     parse_message, progress_request,
@@ -46,6 +47,8 @@ pub(super) struct MessageInbox {
     pub(super) signals: Arc<ConnectionSignals>,
     /// Requests of the server to clients.
     pub(super) server_requests: Arc<ServerRequestRouter>,
+    /// Counts text that is not a message.
+    pub(super) skipped: SkippedMessages,
     /// Budget of the answers, of which each caller has a share.
     pub(super) budget: ByteBudget,
 }
@@ -132,10 +135,10 @@ impl MessageInbox {
                 }
             }
             Err(error) => {
-                tracing::warn!(handler = %self.name, %error, "ignored an invalid message");
+                self.skipped.record(&error);
                 // Programs print other text to standard output, which is ignored. But the line may be a malformed
                 // response that a call is waiting for.
-                self.complete(id_of_fragment(&line), Err(error));
+                self.complete(id_of_malformed(&line), Err(error));
             }
         }
     }
@@ -199,27 +202,6 @@ impl MessageInbox {
     }
 }
 
-/// Finds the id of a response that cannot be parsed, if the first or the last members of its envelope show it. Other
-/// positions may be part of a result, or of unrelated output.
-fn id_of_fragment(line: &[u8]) -> Option<u64> {
-    const ENVELOPE: &[u8] = b"\"jsonrpc\":\"2.0\",\"id\":";
-    const ENOUGH: usize = 64;
-    let compact =
-        |part: &[u8]| -> Vec<u8> { part.iter().copied().filter(|b| !b.is_ascii_whitespace()).collect() };
-    let (first, last) =
-        (compact(&line[..line.len().min(ENOUGH)]), compact(&line[line.len().saturating_sub(ENOUGH)..]));
-    let in_front = first.strip_prefix(b"{").and_then(|text| text.strip_prefix(ENVELOPE));
-    let behind = memchr::memmem::rfind(&last, ENVELOPE).map(|at| &last[at + ENVELOPE.len()..]);
-    let digits = |text: &[u8], end: &[u8]| {
-        let length = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-        let id = std::str::from_utf8(&text[..length]).ok()?.parse().ok();
-        id.filter(|_| text[length..].starts_with(end))
-    };
-    in_front
-        .and_then(|text| digits(text, b",\"result\""))
-        .or_else(|| behind.and_then(|text| digits(text, b"}")))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -230,21 +212,6 @@ mod tests {
             let line = Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#));
             let Ok(RpcMessage::Response { id, .. }) = parse_message(line) else { panic!("{number:?}") };
             assert_eq!(id.and_then(|id| id.to_lenient_number()), number);
-        }
-    }
-
-    #[test]
-    fn id_of_malformed_response() {
-        let cases = [
-            (r#"{"jsonrpc": "2.0", "id": 3, "result": {"x": NaN}}"#, Some(3)),
-            (r#"{"result":{"id":7,"x":NaN},"jsonrpc":"2.0","id":12}"#, Some(12)),
-            (r#"{"id":3,"event":"received"}"#, None),
-            (r#"{"result":{"id":7,"x":NaN},"id":12}"#, None),
-            (r#"{"jsonrpc":"2.0","id":3,"method":"ping",}"#, None),
-            ("", None),
-        ];
-        for (line, id) in cases {
-            assert_eq!(id_of_fragment(line.as_bytes()), id, "{line}");
         }
     }
 }

@@ -13,10 +13,12 @@ use tokio::time::timeout;
 use toolyard_core::Client;
 use toolyard_net::body;
 use toolyard_net::client::ResponseBody;
+use toolyard_net::header_values::{EVENT_STREAM, content_is};
 
 use super::endpoint::HttpEndpoint;
 use super::events::{self, SseEventReader};
 use super::inbox::{MessageInbox, PendingRequests};
+use super::non_messages::SkippedMessages;
 use super::streamable_http::DELIVERY_TIMEOUT;
 use super::{ConnectionSignals, OutgoingRequest, TransportError, UpstreamResult, session_errors};
 use crate::client::ClientOptions;
@@ -63,11 +65,12 @@ impl SseTransport {
             into_stream(endpoint, response)?,
             options.max_message_bytes,
             options.budget.clone(),
+            SkippedMessages::new(name, options),
         );
         // A server of streamable HTTP may open a stream as well, and send nothing.
-        let first = timeout(options.discover_timeout, events.next_event()).await;
-        let first = first.map_err(|_| no_endpoint())??.filter(|event| event.kind == "endpoint");
-        let url = reference::resolve(url, &first.ok_or_else(no_endpoint)?.data);
+        let first = timeout(options.discover_timeout, events.next_endpoint()).await;
+        let first = first.map_err(|_| no_endpoint())??;
+        let url = reference::resolve(url, &first.ok_or_else(no_endpoint)?);
         let url = url.ok_or(ConnectError::InvalidEndpoint)?;
         let endpoint = MessageEndpoint { endpoint: endpoint.clone(), url };
         let (outbox, unsent) = mpsc::channel(OUTBOX_CAPACITY);
@@ -78,6 +81,7 @@ impl SseTransport {
             outbox: outbox.clone(),
             signals,
             server_requests,
+            skipped: SkippedMessages::new(name, options),
             budget: options.budget.clone(),
         };
         let mut tasks = JoinSet::new();
@@ -153,7 +157,7 @@ fn into_stream(
 ) -> Result<ResponseBody, ConnectError> {
     let (head, body) = response.into_parts();
     match head.status {
-        status if status.is_success() && events::is_event_stream(&head.headers) => Ok(body),
+        status if status.is_success() && content_is(&head.headers, EVENT_STREAM) => Ok(body),
         status if status.is_success() => {
             Err(ConnectError::WrongTransport("the response is not an event stream"))
         }

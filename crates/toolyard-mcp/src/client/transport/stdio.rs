@@ -12,6 +12,7 @@ use toolyard_core::{Client, SecretRedactor};
 use toolyard_process::{ChildProcess, ExitHandle, ProcessTable, ProgramSpec, SpawnError};
 
 use super::inbox::{MessageInbox, PendingRequests};
+use super::non_messages::SkippedMessages;
 use super::{ConnectionSignals, OutgoingRequest, ProcessEnded, TransportError, UpstreamResult, stderr_log};
 use crate::client::ClientOptions;
 use crate::client::server_requests::ServerRequestRouter;
@@ -56,6 +57,7 @@ impl StdioTransport {
             outbox: outbox.clone(),
             signals: signals.clone(),
             server_requests,
+            skipped: SkippedMessages::new(name, options),
             budget: options.budget.clone(),
         };
         let lines =

@@ -14,17 +14,19 @@ use toolyard_core::Client;
 use toolyard_net::body::{self, BodyReadError};
 use toolyard_net::budget::ByteBudget;
 use toolyard_net::client::ResponseBody;
+use toolyard_net::header_values::{EVENT_STREAM, content_is};
 
 use progress_routes::ProgressRoutes;
 
 use super::endpoint::HttpEndpoint;
+use super::non_messages::SkippedMessages;
 use super::{
-    ConnectionSignals, OutgoingRequest, TransportError, UpstreamResult, cancel_params, events, parse_message,
+    ConnectionSignals, OutgoingRequest, TransportError, UpstreamResult, cancel_params, parse_message,
     session_errors,
 };
 use crate::client::ClientOptions;
 use crate::client::server_requests::ServerRequestRouter;
-use crate::wire::headers::{PROTOCOL_VERSION, SESSION_ID};
+use crate::wire::headers::{PROTOCOL_VERSION, RequestHeaders, SESSION_ID};
 use crate::wire::{RequestId, RpcMessage, message, method};
 
 /// A server with streamable HTTP.
@@ -43,6 +45,8 @@ pub(in crate::client) struct HttpTransport {
     server_requests: Arc<ServerRequestRouter>,
     /// Clients that receive progress.
     progress_routes: ProgressRoutes,
+    /// Counts text that is not a message.
+    skipped: SkippedMessages,
 }
 
 /// The body of a response.
@@ -53,6 +57,7 @@ enum HttpResponseBody {
 
 impl HttpTransport {
     pub(in crate::client) fn new(
+        name: &Arc<str>,
         endpoint: HttpEndpoint,
         options: &ClientOptions,
         signals: Arc<ConnectionSignals>,
@@ -70,6 +75,7 @@ impl HttpTransport {
             signals,
             server_requests,
             progress_routes,
+            skipped: SkippedMessages::new(name, options),
         }
     }
 
@@ -105,7 +111,7 @@ impl HttpTransport {
 
     /// Sends a notification or a response.
     pub(in crate::client) async fn notify(&self, message: Bytes) -> Result<(), TransportError> {
-        let request = self.build_request(Method::POST, message, HeaderMap::new()).await?;
+        let request = self.build_request(Method::POST, message, RequestHeaders::new()).await?;
         let response = self.endpoint.client().send(request).await?;
         match response.status() {
             status if status.is_success() => Ok(()),
@@ -135,7 +141,7 @@ impl HttpTransport {
     /// Ends the session, if there is one. Servers may refuse.
     pub(in crate::client) async fn end_session(&self) {
         if self.has_session()
-            && let Ok(request) = self.build_request(Method::DELETE, Bytes::new(), HeaderMap::new()).await
+            && let Ok(request) = self.build_request(Method::DELETE, Bytes::new(), RequestHeaders::new()).await
         {
             let _refused = self.endpoint.client().send(request).await.map(drop);
         }
@@ -146,7 +152,7 @@ impl HttpTransport {
         &self,
         method: Method,
         body: Bytes,
-        headers: HeaderMap,
+        headers: RequestHeaders,
     ) -> Result<Request<Full<Bytes>>, TransportError> {
         let common = match method {
             Method::POST => &self.message_headers,
@@ -189,7 +195,7 @@ impl HttpTransport {
         response: ResponseBody,
         budget: &ByteBudget,
     ) -> Result<HttpResponseBody, TransportError> {
-        if status.is_success() && events::is_event_stream(headers) {
+        if status.is_success() && content_is(headers, EVENT_STREAM) {
             return Ok(HttpResponseBody::Stream(response));
         }
         // A JSON-RPC error may come with any error status.

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::oneshot;
+use bytes::Bytes;
+use tokio::sync::{oneshot, watch};
 use toolyard_core::{InputRequest, InputRequestError, Json, Object};
 
 use crate::server::notify::notice_queue::NoticeSender;
@@ -19,13 +20,22 @@ pub(in crate::server) struct OutboundRequests {
     next: AtomicU64,
     /// `None` once no response can come any more.
     open: Mutex<Option<OpenRequests>>,
+    /// True from then on.
+    is_closed: watch::Sender<bool>,
 }
 
-type OpenRequests = HashMap<u64, oneshot::Sender<Result<Json, RpcError>>>;
+type OpenRequests = HashMap<u64, oneshot::Sender<ClientAnswer>>;
+
+/// The result of a client, or its error.
+type ClientAnswer = Result<Json, RpcError>;
+
+/// The queue of the stream for messages that belong to no request; `None` until the client opens the stream.
+pub(in crate::server) type SessionStream = Option<NoticeSender>;
 
 impl Default for OutboundRequests {
     fn default() -> Self {
-        Self { next: AtomicU64::default(), open: Mutex::new(Some(OpenRequests::new())) }
+        let open = Mutex::new(Some(OpenRequests::new()));
+        Self { next: AtomicU64::default(), open, is_closed: watch::Sender::default() }
     }
 }
 
@@ -36,21 +46,48 @@ impl OutboundRequests {
         ask: InputRequest,
         messages: &NoticeSender,
     ) -> Result<Json, InputRequestError> {
-        let (sender, answer) = oneshot::channel();
-        let id = self.next.fetch_add(1, Ordering::Relaxed);
-        {
-            let mut open = self.lock();
-            let open = open.as_mut().filter(|open| open.len() < MAX_OPEN).ok_or(InputRequestError::Gone)?;
-            open.insert(id, sender);
-        }
-        let _withdrawn = OutboundCancelGuard { asks: self, id, messages };
+        let (id, answer) = self.register()?;
+        let cancel = |notification| _ = messages.try_send_with(|| Some(notification));
+        let _withdrawn = OutboundCancelGuard { asks: self, id, cancel: &cancel };
         let request = message::request(&RequestId::number(id), ask_method(ask.kind), &ask.params);
         messages.send(request).await.map_err(|_| InputRequestError::Gone)?;
-        match answer.await {
-            Ok(Ok(result)) => Ok(result),
-            Ok(Err(error)) => Err(InputRequestError::Refused(error.body().clone())),
-            Err(_) => Err(InputRequestError::Gone),
+        received(answer.await)
+    }
+
+    /// Sends a request that belongs to no call, once the client has a stream for it, and waits for the response.
+    pub(super) async fn request_in_session(
+        &self,
+        ask: InputRequest,
+        mut streams: watch::Receiver<SessionStream>,
+        cancel: &(dyn Fn(Bytes) + Sync),
+    ) -> Result<Json, InputRequestError> {
+        let (id, mut answer) = self.register()?;
+        let _withdrawn = OutboundCancelGuard { asks: self, id, cancel };
+        let request = message::request(&RequestId::number(id), ask_method(ask.kind), &ask.params);
+        tokio::select! {
+            // The session may end before the client has a stream.
+            ended = &mut answer => received(ended),
+            is_sent = send_to_latest(&mut streams, request) => match is_sent {
+                true => received(answer.await),
+                false => Err(InputRequestError::Gone),
+            },
         }
+    }
+
+    fn register(&self) -> Result<(u64, oneshot::Receiver<ClientAnswer>), InputRequestError> {
+        let (sender, answer) = oneshot::channel();
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let mut open = self.lock();
+        let open = open.as_mut().filter(|open| open.len() < MAX_OPEN).ok_or(InputRequestError::Gone)?;
+        open.insert(id, sender);
+        Ok((id, answer))
+    }
+
+    /// Waits until no response can come any more.
+    pub(super) async fn closed(&self) {
+        let mut is_closed = self.is_closed.subscribe();
+        // The sender is part of this.
+        let _closed = is_closed.wait_for(|is_closed| *is_closed).await;
     }
 
     /// Handles a response of the client. Late responses are ignored.
@@ -68,6 +105,7 @@ impl OutboundRequests {
     /// Fails all requests: no response can come any more.
     pub(in crate::server) fn close(&self) {
         *self.lock() = None;
+        self.is_closed.send_replace(true);
     }
 
     /// Closes this, and returns an empty set for the same client in a new session. The ids continue, so that a late
@@ -82,19 +120,42 @@ impl OutboundRequests {
     }
 }
 
+/// Sends a message to the stream that the client has, or will have. Returns false if it will have none.
+async fn send_to_latest(streams: &mut watch::Receiver<SessionStream>, message: Bytes) -> bool {
+    loop {
+        let stream = streams.borrow_and_update().clone();
+        if let Some(stream) = stream
+            && stream.send(message.clone()).await.is_ok()
+        {
+            return true;
+        }
+        if streams.changed().await.is_err() {
+            return false;
+        }
+    }
+}
+
+fn received(answer: Result<ClientAnswer, oneshot::error::RecvError>) -> Result<Json, InputRequestError> {
+    match answer {
+        Ok(Ok(result)) => Ok(result),
+        Ok(Err(error)) => Err(InputRequestError::Refused(error.body().clone())),
+        Err(_) => Err(InputRequestError::Gone),
+    }
+}
+
 /// Cancels a request when it is dropped unanswered.
 struct OutboundCancelGuard<'a> {
     asks: &'a OutboundRequests,
     id: u64,
-    messages: &'a NoticeSender,
+    /// Sends the cancellation.
+    cancel: &'a (dyn Fn(Bytes) + Sync),
 }
 
 impl Drop for OutboundCancelGuard<'_> {
     fn drop(&mut self) {
         if self.asks.remove(self.id).is_some() {
             let params = Object::new().with("requestId", Json::unsigned(self.id));
-            let notification = message::notification(method::CANCELLED, &params);
-            let _is_sent = self.messages.try_send_with(|| Some(notification));
+            (self.cancel)(message::notification(method::CANCELLED, &params));
         }
     }
 }

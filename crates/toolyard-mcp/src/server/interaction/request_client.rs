@@ -7,11 +7,15 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout};
-use toolyard_core::{Client, ClientNotification, InputRequest, InputRequestError, Json, LogLevel};
+use toolyard_core::{
+    Client, ClientNotification, ClientSession, InputRequest, InputRequestError, Json, LogLevel,
+};
 
+use super::session_client::LegacySessionClient;
 use crate::server::notify::notification_sink::{NotificationSink, is_severe_enough};
 use crate::server::notify::progress::ProgressReporter;
 use crate::server::session::legacy_client::LegacyClient;
+use crate::server::tasks;
 use crate::wire::{ProtocolRevision, message, method};
 
 /// The client of a request: receives notifications of the call, and answers its questions.
@@ -24,6 +28,8 @@ pub(in crate::server) struct RequestClient {
     /// The receiver of notifications. A suspended call gets another one with each round trip.
     sink: Mutex<NotificationSink>,
     channel: AskChannel,
+    /// The legacy client, if it has a session.
+    peer: Option<Arc<LegacyClient>>,
     /// True for a client of a revision in which structured results are objects.
     expects_objects: bool,
     /// Maximum time of an unanswered question.
@@ -94,7 +100,8 @@ impl RequestClient {
             Some(peer) => (Some(peer.capabilities().clone()), AskChannel::OutboundRequests(peer.clone())),
             None => (None, AskChannel::Never),
         };
-        Arc::new(Self { expects_objects: true, ..Self::new(capabilities, sink, channel, ask_timeout) })
+        let peer = peer.cloned();
+        Arc::new(Self { expects_objects: true, peer, ..Self::new(capabilities, sink, channel, ask_timeout) })
     }
 
     fn new(
@@ -109,6 +116,7 @@ impl RequestClient {
             latest_capabilities,
             sink,
             channel,
+            peer: None,
             expects_objects: false,
             ask_timeout,
             clock: Mutex::default(),
@@ -206,6 +214,11 @@ impl Client for RequestClient {
         self.expects_objects
     }
 
+    fn takes_tasks(&self) -> bool {
+        // Legacy clients do not know these tasks.
+        !self.expects_objects && tasks::has_opted_in(self.capabilities())
+    }
+
     fn notify(&self, notice: ClientNotification) {
         let mut sink = self.lock_sink();
         let is_url_completion = matches!(&notice, ClientNotification::Other { method, .. } if **method == *method::ELICIT_COMPLETE);
@@ -236,6 +249,11 @@ impl Client for RequestClient {
     fn asked_for(&self) -> Duration {
         let clock = self.lock_clock();
         clock.total + clock.since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
+    fn session(&self) -> Option<Arc<dyn ClientSession>> {
+        let peer = self.peer.clone()?;
+        Some(Arc::new(LegacySessionClient::new(peer, self.ask_timeout)))
     }
 }
 

@@ -28,8 +28,17 @@ pub(in crate::server) enum TicketLocation {
     Here,
     /// At another gateway with this address.
     Gateway(Arc<str>),
-    /// At the upstream server of a handler: its tool, and the task id of the server.
+    /// At the upstream server of a handler, or in the handler itself: its tool, and its own id of the task.
     Server { handler: Arc<str>, tool: Arc<str>, task: Arc<str> },
+}
+
+/// The place of a handler's task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::server) enum TaskPlace {
+    /// An upstream server, which every gateway reaches.
+    Server,
+    /// The process of this gateway.
+    ThisGateway,
 }
 
 impl TicketIssuer {
@@ -50,17 +59,22 @@ impl TicketIssuer {
         self.seal_location(binding, &json!(["gateway", &*self.address]), ttl)
     }
 
-    /// Issues a ticket for a task of an upstream server.
+    /// Issues a ticket for a task of a handler.
     ///
     /// # Errors
     /// When the system provides no random bytes.
     pub(in crate::server) fn issue_upstream(
         &self,
         binding: &[u8],
+        place: TaskPlace,
         [handler, tool, task]: [&str; 3],
         ttl: Duration,
     ) -> Result<Arc<str>, RpcError> {
-        self.seal_location(binding, &json!(["server", handler, tool, task]), ttl)
+        let location = match place {
+            TaskPlace::Server => json!(["server", handler, tool, task]),
+            TaskPlace::ThisGateway => json!(["handler", &*self.address, handler, tool, task]),
+        };
+        self.seal_location(binding, &location, ttl)
     }
 
     fn seal_location(&self, binding: &[u8], location: &Value, ttl: Duration) -> Result<Arc<str>, RpcError> {
@@ -88,8 +102,11 @@ impl TicketIssuer {
         let parts: Vec<_> = parts.iter().map(String::as_str).collect();
         match parts[..] {
             ["gateway", address] if *address == *self.address => Ok(TicketLocation::Here),
+            ["handler", address, ..] if *address != *self.address => {
+                Ok(TicketLocation::Gateway(address.into()))
+            }
             ["gateway", address] => Ok(TicketLocation::Gateway(address.into())),
-            ["server", handler, tool, task] => {
+            ["server", handler, tool, task] | ["handler", _, handler, tool, task] => {
                 Ok(TicketLocation::Server { handler: handler.into(), tool: tool.into(), task: task.into() })
             }
             _ => Err(UnsealError::Tampered),
@@ -119,10 +136,13 @@ mod tests {
         assert_eq!(one.locate(b"x", &ticket), Ok(TicketLocation::Here));
         assert_eq!(other.locate(b"x", &ticket), Ok(TicketLocation::Gateway("http://a:1".into())));
         assert_eq!(other.locate(b"y", &ticket), Err(UnsealError::Tampered));
-        let ticket = one.issue_upstream(b"x", ["h", "greet", "task \"1\""], HOUR).unwrap();
+        let issue = |place| one.issue_upstream(b"x", place, ["h", "greet", "task \"1\""], HOUR).unwrap();
         let (handler, tool, task) = ("h".into(), "greet".into(), "task \"1\"".into());
         let location = TicketLocation::Server { handler, tool, task };
-        assert_eq!(other.locate(b"x", &ticket), Ok(location));
+        assert_eq!(other.locate(b"x", &issue(TaskPlace::Server)), Ok(location.clone()));
+        let ticket = issue(TaskPlace::ThisGateway);
+        assert_eq!(one.locate(b"x", &ticket), Ok(location));
+        assert_eq!(other.locate(b"x", &ticket), Ok(TicketLocation::Gateway("http://a:1".into())));
     }
 
     #[test]

@@ -30,6 +30,7 @@ impl McpFrontend {
         caller: Caller,
         missed: bool,
     ) -> MessageStream {
+        let caller = Caller { lends_model: peer.lends_model(), ..caller };
         let mut changes = self.change_feed(peer.followed(), caller);
         if missed {
             changes.report_all();
@@ -73,7 +74,8 @@ impl McpFrontend {
             subscription.tasks.extend(ids);
             tasks.push(changes);
         }
-        let (frontend, caller) = (self.clone(), context.caller.clone());
+        let lends_model = self.lends_model(context);
+        let (frontend, caller) = (self.clone(), Caller { lends_model, ..context.caller.clone() });
         let opened = async move {
             // The owner of a resource is known only once the handlers have connected.
             let registry = frontend.gateway.settled_for(&caller).await;
@@ -130,7 +132,7 @@ impl McpFrontend {
             TicketLocation::Here => self.tasks.follow(id, &context.caller),
             TicketLocation::Server { handler, tool, task } => {
                 let call = Call {
-                    caller: context.caller.clone(),
+                    caller: Caller { lends_model: true, ..context.caller.clone() },
                     origin: context.origin.clone(),
                     client: context.client.clone(),
                     ..Call::tool(tool.clone(), Object::new().to_json())

@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use futures_util::future::{AbortHandle, Abortable};
 use tokio::sync::watch;
-use toolyard_core::{Json, LogLevel, Object};
+use toolyard_core::{InputRequest, Json, LogLevel, Object};
 use toolyard_net::budget::ByteBudget;
 
-use crate::server::interaction::outbound_requests::OutboundRequests;
-use crate::server::notify::notice_queue::{NoticeReceiver, NoticeSender, notice_queue};
+use crate::server::interaction::outbound_requests::{OutboundRequests, SessionStream};
+use crate::server::notify::notice_queue::{NoticeReceiver, notice_queue};
 use crate::server::notify::notification_sink::enqueue;
 use crate::wire::{ProtocolRevision, RequestId};
 
@@ -29,13 +29,15 @@ pub(in crate::server) struct LegacyClient {
     revision: ProtocolRevision,
     /// The declared capabilities.
     capabilities: Json,
+    /// True if its model can be given tools.
+    lends_model: bool,
     /// Index of [`LogLevel::ALL`].
     log_level: AtomicUsize,
     pub(in crate::server) outbound_requests: OutboundRequests,
     pub(in crate::server) requests: Arc<CancellableRequests>,
     followed: watch::Sender<UriSet>,
     /// Queue of the stream of messages that belong to no request, if one is open.
-    notification_stream: Mutex<Option<NoticeSender>>,
+    notification_stream: watch::Sender<SessionStream>,
     /// Memory budget of queued messages.
     budget: ByteBudget,
 }
@@ -45,16 +47,18 @@ impl LegacyClient {
     pub(in crate::server) fn new(initialize: &Object) -> Self {
         let capabilities = initialize.get("capabilities").filter(|capabilities| capabilities.is_object());
         let revision = initialize.get_str("protocolVersion");
+        let lends_model = InputRequest::can_give_tools(capabilities);
         Self {
             revision: revision
                 .map_or(ProtocolRevision::LATEST_LEGACY, |revision| ProtocolRevision::negotiate(&revision)),
             capabilities: capabilities.map_or_else(|| Object::new().to_json(), Json::detach),
+            lends_model,
             // Until the client sets a level, the server chooses (2025-11-25, server/utilities/logging).
             log_level: AtomicUsize::new(LogLevel::Info as usize),
             outbound_requests: OutboundRequests::default(),
             requests: Arc::default(),
             followed: watch::Sender::default(),
-            notification_stream: Mutex::default(),
+            notification_stream: watch::Sender::default(),
             budget: ByteBudget::default(),
         }
     }
@@ -82,6 +86,11 @@ impl LegacyClient {
         &self.capabilities
     }
 
+    /// Returns true if requests for its model may have tools.
+    pub(in crate::server) const fn lends_model(&self) -> bool {
+        self.lends_model
+    }
+
     pub(in crate::server) fn log_level(&self) -> LogLevel {
         LogLevel::ALL.get(self.log_level.load(Ordering::Relaxed)).copied().unwrap_or(LogLevel::Info)
     }
@@ -94,13 +103,18 @@ impl LegacyClient {
     /// further ones are dropped.
     pub(in crate::server) fn open_notification_stream(&self, capacity: usize) -> NoticeReceiver {
         let (sender, messages) = notice_queue(capacity);
-        *self.notification_stream.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
+        self.notification_stream.send_replace(Some(sender));
         messages
+    }
+
+    /// Returns the stream of messages that belong to no request, and every later one.
+    pub(in crate::server) fn session_streams(&self) -> watch::Receiver<SessionStream> {
+        self.notification_stream.subscribe()
     }
 
     /// Sends a message that belongs to no request, if the stream is open.
     pub(in crate::server) fn notify(&self, message: Bytes) {
-        if let Some(sender) = &*self.notification_stream.lock().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(sender) = &*self.notification_stream.borrow() {
             let _is_sent = enqueue(sender, &self.budget, message);
         }
     }

@@ -44,7 +44,7 @@ pub(in crate::server) async fn wait_for_task(
     call: Call,
     started: StartedTask,
 ) -> InvokeResult {
-    let StartedTask { body: task, owner: Some(TaskOwner { tool, handler }) } = started else {
+    let StartedTask { body: task, owner: Some(TaskOwner { tool, handler }), .. } = started else {
         return Err(malformed_task());
     };
     let id = task.get_str("taskId").map(Arc::from).ok_or_else(malformed_task)?;

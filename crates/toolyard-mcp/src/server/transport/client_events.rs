@@ -12,6 +12,7 @@ mod truncated_result;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, header};
 use toolyard_core::{ErrorCode, ToolError};
+use toolyard_net::header_values::{EVENT_STREAM, begins_with_media_type};
 
 use crate::wire::{RpcError, RpcMessage, message};
 
@@ -36,10 +37,10 @@ pub(super) struct ClientEvents {
 impl ClientEvents {
     /// Returns the events for the client that sends these headers.
     pub(super) fn of(headers: &HeaderMap) -> Self {
-        let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let agent = headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
         let (limited, bytes) = LIMITED_AGENT;
-        let limit = text(header::USER_AGENT).starts_with(limited).then_some(bytes - EVENT_OVERHEAD);
-        let are_preferred = text(header::ACCEPT).trim_start().starts_with("text/event-stream");
+        let limit = agent.trim_start().starts_with(limited).then_some(bytes - EVENT_OVERHEAD);
+        let are_preferred = begins_with_media_type(headers, &header::ACCEPT, EVENT_STREAM);
         Self { limit, are_preferred }
     }
 

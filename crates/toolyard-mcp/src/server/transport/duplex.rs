@@ -406,9 +406,10 @@ fn too_many(what: &str) -> RpcError {
     RpcError::from(&ToolError::new(ErrorCode::Overloaded, format!("Too many {what} at once")))
 }
 
-/// Drops the tasks and suspended calls of the client.
+/// Drops the tasks and suspended calls of the client, and ends what waits for it.
 impl Drop for DuplexConnection {
     fn drop(&mut self) {
+        self.peer.outbound_requests.close();
         self.frontend.forget_caller(&self.caller);
     }
 }

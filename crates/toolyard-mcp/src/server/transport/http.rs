@@ -18,6 +18,7 @@ use toolyard_net::body::{self, BodyReadError};
 use toolyard_net::budget::{ByteBudget, ReclaimBytes};
 use toolyard_net::client::HttpClient;
 use toolyard_net::guard::{self, BrowserGuard};
+use toolyard_net::header_values::{self, EVENT_STREAM};
 
 use super::client_events::ClientEvents;
 use super::refusal::{
@@ -439,11 +440,7 @@ struct UnknownSession;
 /// True if the content type is JSON. A page of another origin can make a browser send a form or plain text without a
 /// preflight request.
 pub(super) fn is_json(headers: &HeaderMap) -> bool {
-    let mut kinds = headers.get_all(header::CONTENT_TYPE).iter();
-    // Of several, another reader of the request may take another one.
-    let (Some(kind), None) = (kinds.next(), kinds.next()) else { return false };
-    let essence = kind.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
-    essence.eq_ignore_ascii_case("application/json")
+    header_values::content_is(headers, header_values::JSON)
 }
 
 /// Returns the era of the revision in the version header. Clients before 2025-06-18 send none.
@@ -456,8 +453,7 @@ fn era_of(headers: &HeaderMap) -> Result<ProtocolEra, RpcError> {
 }
 
 pub(in crate::server) fn accepts_stream(headers: &HeaderMap) -> bool {
-    let accepts = |value: &HeaderValue| value.to_str().is_ok_and(|value| value.contains("text/event-stream"));
-    headers.get_all(header::ACCEPT).iter().any(accepts)
+    header_values::names_media_type(headers, &header::ACCEPT, EVENT_STREAM)
 }
 
 fn read_refusal(headers: &HeaderMap, error: &BodyReadError) -> Response {

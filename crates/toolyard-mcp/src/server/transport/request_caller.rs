@@ -17,7 +17,7 @@ pub(in crate::server) fn principal_of(parts: &Parts) -> Option<Arc<str>> {
 /// Returns the caller of a request.
 pub(super) fn caller_of(parts: &Parts, session: Option<Arc<str>>) -> Caller {
     let grant = parts.extensions.get::<Arc<AccessGrant>>().cloned();
-    Caller { session, principal: principal_of(parts), grant, peer: peer_of(parts) }
+    Caller { session, principal: principal_of(parts), grant, peer: peer_of(parts), ..Caller::default() }
 }
 
 /// Returns the other end of the connection of a request.

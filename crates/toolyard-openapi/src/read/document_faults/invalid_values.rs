@@ -57,6 +57,26 @@ pub(super) fn problem_of_keyword(name: &str, value: &SpecNode<'_>) -> Option<Str
     Some(problem)
 }
 
+/// Returns the problem of a closed object that requires members which it cannot have.
+pub(super) fn problem_of_object(node: &SpecNode<'_>) -> Option<String> {
+    let is_closed = node.get("additionalProperties") == Some(&SpecNode::Bool(false));
+    let has_others = ["patternProperties", "allOf", "anyOf", "oneOf", "$ref"];
+    let properties = node.get("properties").filter(|properties| !properties.members().is_empty())?;
+    if !is_closed || has_others.iter().any(|word| node.get(word).is_some()) {
+        return None;
+    }
+    let required = node.list("required").iter().filter_map(SpecNode::as_str);
+    let lacking: Vec<&str> = required.filter(|name| properties.get(name).is_none()).collect();
+    let lacks = |names: &str, verb: &str| format!("the closed object has no {names}: {verb} not required");
+    match &*lacking {
+        [] => None,
+        [name] => Some(lacks(&format!("member `{name}`"), "it is")),
+        names => {
+            Some(lacks(&format!("members {}", excerpt(&SpecNode::Text(names.join(", ").into()))), "they are"))
+        }
+    }
+}
+
 fn excerpt(value: &SpecNode<'_>) -> String {
     let text = value.as_str().map_or_else(|| value.to_value().to_string(), str::to_owned);
     match text.char_indices().nth(MAX_SHOWN_CHARS) {

@@ -105,6 +105,10 @@ fn pieces_of(
 }
 
 fn piece(at: &str, name: &str, value: &Json, part: Option<&FormPart>) -> Result<MultipartPart, ToolError> {
+    if part.is_none() && is_data_url(value) {
+        let file = FormPart { name: name.to_owned(), kind: PartKind::File, media_type: None, styled: None };
+        return piece(at, name, value, Some(&file));
+    }
     let declared = part.and_then(|part| media::concrete(part.media_type.as_deref()?)).map(str::to_owned);
     match part.map(|part| part.kind) {
         Some(PartKind::File) => {
@@ -124,6 +128,15 @@ fn piece(at: &str, name: &str, value: &Json, part: Option<&FormPart>) -> Result<
             Ok(text(name, &plain(value), declared.or(of_value)))
         }
     }
+}
+
+/// True for a file in a part that is not described: a `data:` URL with a media type or in base64.
+fn is_data_url(value: &Json) -> bool {
+    let text = value.to_str();
+    let head = text.as_deref().and_then(|text| text.get(..5).zip(text.split_once(',')));
+    head.is_some_and(|(scheme, (head, _))| {
+        scheme.eq_ignore_ascii_case("data:") && (head.contains('/') || head.ends_with(";base64"))
+    })
 }
 
 fn text(name: &str, value: &str, media_type: Option<String>) -> MultipartPart {

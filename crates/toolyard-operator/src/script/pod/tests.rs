@@ -12,6 +12,7 @@ fn script() -> PythonScript {
         input: Some("{\"a\": 1}".to_owned()),
         timeout: Duration::from_millis(29_500),
         packages: Vec::new(),
+        trace_parent: None,
     }
 }
 

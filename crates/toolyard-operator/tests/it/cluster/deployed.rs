@@ -12,15 +12,19 @@ pub(crate) const MANIFEST: &str = include_str!("../../../../../deploy/kubernetes
 pub(crate) async fn apply(admin: &Client) -> Vec<Value> {
     let mut applied = Vec::new();
     for document in MANIFEST.split("\n---\n") {
-        let path = format!("{}?fieldManager=test&fieldValidation=Strict", path(document));
-        let request = http::Request::patch(path).header("content-type", "application/apply-patch+yaml");
-        let request = request.body(document.as_bytes().to_vec()).unwrap();
-        applied.push(admin.request(request).await.unwrap());
+        applied.push(apply_document(admin, document).await.unwrap());
     }
     applied
 }
 
-fn path(document: &str) -> String {
+/// Applies a document in YAML and returns the response of the server.
+pub(crate) async fn apply_document(admin: &Client, document: &str) -> Result<Value, kube::Error> {
+    let path = format!("{}?fieldManager=test&fieldValidation=Strict", path(document));
+    let request = http::Request::patch(path).header("content-type", "application/apply-patch+yaml");
+    admin.request(request.body(document.as_bytes().to_vec()).unwrap()).await
+}
+
+pub(crate) fn path(document: &str) -> String {
     let value = |key: &str| document.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
     let (kind, name) = (value("kind:").unwrap(), value("  name:").unwrap());
     let version = match value("apiVersion:").unwrap() {

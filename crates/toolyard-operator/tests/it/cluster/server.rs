@@ -1,9 +1,9 @@
-//! etcd and an API server of Kubernetes, which end with the test that started them. No kubelet runs; the test sets the
-//! status of pods.
+//! etcd, an API server and a controller manager of Kubernetes, which end with the test that started them. No kubelet runs;
+//! the test sets the status of pods.
 
 use std::fs::File;
 use std::net::Ipv4Addr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -20,9 +20,11 @@ use toolyard_testing::process::bound_to_thread;
 
 pub(crate) struct Server {
     // Dropped in this order.
-    _api: Program,
-    _etcd: Program,
+    _controllers: Option<Program>,
+    api: Program,
+    etcd: Program,
     folder: TempDir,
+    etcd_port: u16,
     port: u16,
     authority: CertifiedIssuer<'static, KeyPair>,
 }
@@ -57,8 +59,36 @@ impl Server {
         let (etcd_port, port) = (free_port(), free_port());
         let etcd = etcd(folder.path(), etcd_port);
         let api = api_server(folder.path(), etcd_port, port);
-        let mut server = Self { _api: api, _etcd: etcd, folder, port, authority };
+        let mut server = Self { _controllers: None, api, etcd, folder, etcd_port, port, authority };
         server.is_ready().await.then_some(server)
+    }
+
+    /// Starts a server with the controller manager, which computes the status of Deployments and collects garbage.
+    pub(crate) async fn start_with_controllers() -> Self {
+        let mut server = Self::start().await;
+        let user = server.user("system:kube-controller-manager", None);
+        let kubeconfig = server.kubeconfig("controllers", &user);
+        server._controllers = Some(controller_manager(server.folder.path(), &kubeconfig));
+        server
+    }
+
+    /// Kills the API server and starts it again, on the same port and with the same data.
+    pub(crate) async fn restart_api(&mut self) {
+        self.api.0.kill().unwrap();
+        self.api.0.wait().unwrap();
+        self.api = api_server(self.folder.path(), self.etcd_port, self.port);
+        assert!(self.is_ready().await, "the API server does not start again");
+    }
+
+    /// Returns the completed requests of a user: verb, resource with subresource, and name.
+    pub(crate) fn requests_of(&self, user: &str) -> Vec<AuditedRequest> {
+        let log = std::fs::read_to_string(self.folder.path().join("audit.log")).unwrap();
+        let events = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let of_user = events.filter(|event| event["user"]["username"] == user);
+        of_user
+            .filter(|event| event["stage"] == "ResponseComplete")
+            .map(|event| AuditedRequest::of(&event))
+            .collect()
     }
 
     async fn is_ready(&mut self) -> bool {
@@ -69,7 +99,7 @@ impl Server {
             if ready.await.is_ok() {
                 return true;
             }
-            if self._api.0.try_wait().unwrap().is_some() || self._etcd.0.try_wait().unwrap().is_some() {
+            if self.api.0.try_wait().unwrap().is_some() || self.etcd.0.try_wait().unwrap().is_some() {
                 return false;
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -82,26 +112,39 @@ impl Server {
 
     /// Returns a client with all permissions.
     pub(crate) async fn admin(&self) -> Client {
-        let key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::default();
-        params.distinguished_name.push(DnType::OrganizationName, "system:masters");
-        params.distinguished_name.push(DnType::CommonName, "admin");
-        params.extended_key_usages.push(ExtendedKeyUsagePurpose::ClientAuth);
-        let certificate = params.signed_by(&key, &self.authority).unwrap();
-        let user = json!({
-            "client-certificate-data": base64(certificate.pem().as_bytes()),
-            "client-key-data": base64(key.serialize_pem().as_bytes()),
-        });
-        self.client(&user).await
+        self.master("admin").await
+    }
+
+    /// Returns a client of this name with all permissions, whose requests can be told apart.
+    pub(crate) async fn master(&self, name: &str) -> Client {
+        let user = self.user(name, Some("system:masters"));
+        self.client(name, &user).await
     }
 
     /// Returns a client with a token.
     pub(crate) async fn with_token(&self, token: &str) -> Client {
-        self.client(&json!({ "token": token })).await
+        self.client("token", &json!({ "token": token })).await
     }
 
-    async fn client(&self, user: &Value) -> Client {
-        let path = self.folder.path().join("kubeconfig");
+    /// Returns the certificate of a user.
+    fn user(&self, name: &str, group: Option<&str>) -> Value {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::default();
+        if let Some(group) = group {
+            params.distinguished_name.push(DnType::OrganizationName, group);
+        }
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.extended_key_usages.push(ExtendedKeyUsagePurpose::ClientAuth);
+        let certificate = params.signed_by(&key, &self.authority).unwrap();
+        json!({
+            "client-certificate-data": base64(certificate.pem().as_bytes()),
+            "client-key-data": base64(key.serialize_pem().as_bytes()),
+        })
+    }
+
+    /// Writes a kubeconfig file.
+    pub(crate) fn kubeconfig(&self, name: &str, user: &Value) -> PathBuf {
+        let path = self.folder.path().join(format!("{name}.kubeconfig"));
         let server = format!("https://127.0.0.1:{}", self.port);
         let authority = self.folder.path().join("ca.crt");
         let config = json!({
@@ -111,7 +154,33 @@ impl Server {
             "users": [{"name": "test", "user": user}],
         });
         std::fs::write(&path, config.to_string()).unwrap();
+        path
+    }
+
+    async fn client(&self, name: &str, user: &Value) -> Client {
+        let path = self.kubeconfig(name, user);
         ClusterConfig::Kubeconfig { path, context: None }.client().await.unwrap()
+    }
+}
+
+/// A request in the audit log of the API server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AuditedRequest {
+    pub(crate) verb: String,
+    /// Such as `deployments` or `languagetools/status`.
+    pub(crate) resource: String,
+    pub(crate) name: String,
+}
+
+impl AuditedRequest {
+    fn of(event: &Value) -> Self {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let object = &event["objectRef"];
+        let resource = match object["subresource"].as_str() {
+            Some(subresource) => format!("{}/{subresource}", text(&object["resource"])),
+            None => text(&object["resource"]),
+        };
+        Self { verb: text(&event["verb"]), resource, name: text(&object["name"]) }
     }
 }
 
@@ -146,14 +215,30 @@ fn api_server(folder: &Path, etcd_port: u16, port: u16) -> Program {
     ]);
     server.args(["--service-account-issuer=https://kubernetes.default.svc", "--cert-dir=certificates"]);
     server.args(["--service-account-key-file=account.pub", "--service-account-signing-key-file=account.key"]);
-    server.args(["--service-cluster-ip-range=10.0.0.0/24", "--authorization-mode=RBAC"]);
+    server.args(["--service-cluster-ip-range=10.0.0.0/20", "--authorization-mode=RBAC"]);
+    server.args(["--audit-policy-file=audit.json", "--audit-log-path=audit.log"]);
     // It would wait for tokens of the controller manager, which does not run.
     server.arg("--disable-admission-plugins=ServiceAccount");
     start(server, folder, "api.log")
 }
 
+fn controller_manager(folder: &Path, kubeconfig: &Path) -> Program {
+    let mut manager = bound_to_thread(peer("kubernetes/kube-controller-manager"));
+    for option in ["--kubeconfig", "--authentication-kubeconfig", "--authorization-kubeconfig"] {
+        manager.arg(option).arg(kubeconfig);
+    }
+    manager.args(["--service-account-private-key-file=account.key", "--root-ca-file=ca.crt"]);
+    manager.args([
+        "--use-service-account-credentials=true",
+        "--leader-elect=false",
+        "--cert-dir=certificates",
+    ]);
+    manager.args(["--bind-address=127.0.0.1", "--secure-port", &free_port().to_string()]);
+    start(manager, folder, "controllers.log")
+}
+
 fn start(mut command: Command, folder: &Path, log: &str) -> Program {
-    let log = File::create(folder.join(log)).unwrap();
+    let log = File::options().create(true).append(true).open(folder.join(log)).unwrap();
     command.current_dir(folder).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
     Program(command.spawn().unwrap())
 }
@@ -172,7 +257,12 @@ fn write_keys(folder: &Path, authority: &CertifiedIssuer<'static, KeyPair>) {
     params.extended_key_usages.push(ExtendedKeyUsagePurpose::ServerAuth);
     let certificate = params.signed_by(&key, authority).unwrap();
     let account = KeyPair::generate().unwrap();
+    let policy = json!({
+        "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
+        "rules": [{"level": "Metadata"}],
+    });
     for (name, text) in [
+        ("audit.json", policy.to_string()),
         ("ca.crt", authority.pem()),
         ("server.crt", certificate.pem()),
         ("server.key", key.serialize_pem()),
@@ -186,4 +276,11 @@ fn write_keys(folder: &Path, authority: &CertifiedIssuer<'static, KeyPair>) {
 fn base64(bytes: &[u8]) -> String {
     use base64::Engine;
     base64::prelude::BASE64_STANDARD.encode(bytes)
+}
+
+impl Server {
+    /// Folder of the files of the server, such as the kubeconfig of the administrator.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
 }

@@ -82,7 +82,7 @@ pub(super) fn deny(rules: &mut SeccompRules, spec: &HelperRequest) -> SeccompRes
     }
     let controls = FILE_CONTROLS.map(|control| argument_rule(1, Is::Eq, u64::from(control.cast_unsigned())));
     rules.insert(sys::SYS_fcntl, controls.into_iter().collect::<SeccompResult<_>>()?);
-    if !spec.is_memory_counted() {
+    if !spec.is_memory_counted {
         deny_uncounted_memory(rules)?;
     }
     if !spec.user.is_counted_alone() {

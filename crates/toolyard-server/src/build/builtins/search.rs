@@ -6,6 +6,7 @@ use tokio::task::JoinSet;
 use toolyard_agent::management;
 use toolyard_agent::memory::tools;
 use toolyard_agent::search::{self, CallToolBackend, ToolSearch};
+use toolyard_code::tools as code;
 use toolyard_core::Backend;
 use toolyard_core::registry::{DisclosureMode, DisclosurePolicy};
 use toolyard_manifest::{self as manifest, HandlerKind, SearchSettings};
@@ -57,8 +58,11 @@ pub(in crate::build) fn disclosure(kind: &HandlerKind) -> Option<Arc<DisclosureP
         manifest::ToolDisclosure::All => DisclosureMode::All,
         manifest::ToolDisclosure::Search => DisclosureMode::Search,
         manifest::ToolDisclosure::Auto => DisclosureMode::Auto,
+        manifest::ToolDisclosure::Code => DisclosureMode::Code,
     };
     let finders: &[&str] = if builtins.search.is_some() { &[search::SEARCH, search::CALL] } else { &[] };
+    let runs_scripts = builtins.search.is_some() && builtins.code.is_some();
+    let script_tools: &[&str] = if runs_scripts { &[search::SEARCH, code::DESCRIBE, code::RUN] } else { &[] };
     // Nothing may be added, so that a model need not know how.
     let adds_servers = builtins.mcp.as_ref().is_none_or(|mcp| mcp.allow.is_some());
     let unlisted: &[&str] = if adds_servers { &[] } else { &[management::REGISTER, management::UNREGISTER] };
@@ -68,6 +72,7 @@ pub(in crate::build) fn disclosure(kind: &HandlerKind) -> Option<Arc<DisclosureP
         budget: settings.budget,
         pinned: settings.pinned.clone(),
         finders: finders.iter().copied().map(Arc::from).collect(),
+        script_tools: script_tools.iter().copied().map(Arc::from).collect(),
         reader: is_chunked.then(|| tools::GET.into()),
         output_schemas: builtins.results.as_ref().map(|results| results.output_schemas),
         unlisted: unlisted.iter().copied().map(Arc::from).collect(),

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use axum::extract::{FromRequest, Request};
 use bytes::Bytes;
-use http::header;
 use http::request::Parts;
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 use toolyard_core::{ErrorCode, Object};
 use toolyard_mcp::server::owner_of_request;
 use toolyard_net::body::{BodyReadError, read_request};
+use toolyard_net::header_values::{self, content_is};
 
 use super::{ProblemDetails, RestState};
 
@@ -60,15 +60,25 @@ impl FromRequest<Arc<RestState>> for ObjectRequest {
     }
 }
 
-async fn read(request: Request, rest: &RestState, limit: usize) -> Result<(Parts, Bytes), ProblemDetails> {
-    let (parts, body) = request.into_parts();
-    let mut kinds = parts.headers.get_all(header::CONTENT_TYPE).iter();
-    // With several content types, another reader of the request may choose a different one.
-    let kind = kinds.next().filter(|_| kinds.next().is_none()).and_then(|kind| kind.to_str().ok());
-    let essence = kind.unwrap_or_default().split(';').next().unwrap_or_default().trim();
-    if !essence.eq_ignore_ascii_case("application/json") {
+/// Reads the body of a request with JSON.
+pub(crate) async fn read(
+    request: Request,
+    rest: &RestState,
+    limit: usize,
+) -> Result<(Parts, Bytes), ProblemDetails> {
+    if !content_is(request.headers(), header_values::JSON) {
         return Err(ProblemDetails::unsupported_media_type());
     }
+    read_bytes(request, rest, limit).await
+}
+
+/// Reads the body of a request with any content.
+pub(crate) async fn read_bytes(
+    request: Request,
+    rest: &RestState,
+    limit: usize,
+) -> Result<(Parts, Bytes), ProblemDetails> {
+    let (parts, body) = request.into_parts();
     let owner = || owner_of_request(&parts);
     let budget = || owner().map_or_else(|| rest.budget.clone(), |owner| rest.budget.owned_by(&owner));
     let read = timeout(rest.body_time, read_request(&parts.headers, body, limit, budget)).await;

@@ -163,6 +163,28 @@ pub(super) async fn version(
     json_value(StatusCode::OK, &rest.host.show_version(&path.id, path.selector()?).await?)
 }
 
+/// The file of a version.
+pub(super) struct FileQuery(String);
+
+impl QueryParams for FileQuery {
+    const NAMES: &'static [&'static str] = &["path"];
+
+    fn parse(mut values: QueryValues) -> Result<Self, ProblemDetails> {
+        let missing =
+            || ProblemDetails::bad_request("missing `path`: expected the path of a file such as main.py");
+        values.text("path").map(Self).ok_or_else(missing)
+    }
+}
+
+/// `GET /functions/{id}/{version}/file`: a file of a version with its text.
+pub(super) async fn file(
+    State(rest): Rest,
+    UrlPath(path): UrlPath<FunctionPath>,
+    Query(FileQuery(file)): Query<FileQuery>,
+) -> RestResult {
+    json_value(StatusCode::OK, &rest.host.show_file(&path.id, path.selector()?, &file).await?)
+}
+
 /// `PUT /functions/{id}/draft`: saves the draft.
 pub(super) async fn save(
     State(rest): Rest,

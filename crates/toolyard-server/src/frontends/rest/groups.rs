@@ -12,6 +12,8 @@ use crate::keys::{AuthenticatedCaller, KeyAccess};
 /// A group of routes, named after the callers that may use it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RouteGroup {
+    /// Callers of any part of this API.
+    ApiCaller,
     /// Callers of tools.
     ToolCaller,
     /// Readers of the status: callers of tools and administrators.
@@ -56,6 +58,7 @@ impl RouteGroup {
     /// True if the group admits a caller with this access, whatever the path is.
     const fn admits(self, access: KeyAccess) -> bool {
         match self {
+            Self::ApiCaller => access.rest || access.admin || access.functions || access.publish,
             Self::ToolCaller => access.rest,
             Self::StatusReader => access.rest || access.admin,
             Self::Admin => access.admin,

@@ -247,6 +247,35 @@ pub(super) async fn refresh(
     json_value(StatusCode::ACCEPTED, &json!({"handler": name, "refreshing": true}))
 }
 
+/// `POST /handlers/{name}/restart`: starts the handler anew. The running one serves until the new one has answered or
+/// failed.
+pub(super) async fn restart(
+    State(rest): Rest,
+    UrlPath(name): UrlPath<String>,
+    audit: AuditRecorder,
+) -> RestResult {
+    let (done, is_found) = oneshot::channel();
+    if !run_command(&rest, FleetCommand::Restart(name.clone(), done), is_found).await? {
+        return Err(unknown_handler(&name));
+    }
+    audit.record(AuditAction::HandlerRestarted, &name);
+    json_value(StatusCode::ACCEPTED, &json!({"handler": name, "restarting": true}))
+}
+
+/// `POST /handlers/{name}/disable`: stops the handler until its restart.
+pub(super) async fn disable(
+    State(rest): Rest,
+    UrlPath(name): UrlPath<String>,
+    audit: AuditRecorder,
+) -> RestResult {
+    let (done, is_found) = oneshot::channel();
+    if !run_command(&rest, FleetCommand::Disable(name.clone(), done), is_found).await? {
+        return Err(unknown_handler(&name));
+    }
+    audit.record(AuditAction::HandlerDisabled, &name);
+    json_value(StatusCode::ACCEPTED, &json!({"handler": name, "disabling": true}))
+}
+
 /// Sends a command to the fleet and waits for its result.
 async fn run_command<T>(
     rest: &RestState,

@@ -78,7 +78,7 @@ impl ProblemDetails {
         Self::of(404, "not_found", false, detail.into())
     }
 
-    pub(super) fn method_not_allowed() -> Self {
+    pub(crate) fn method_not_allowed() -> Self {
         let detail = "method not allowed: see /api/v1/openapi.json";
         Self::of(405, "method_not_allowed", false, detail.to_owned())
     }
@@ -104,7 +104,7 @@ impl ProblemDetails {
     }
 
     /// The gateway is stopping and starts nothing new.
-    pub(super) fn stopping() -> Self {
+    pub(crate) fn stopping() -> Self {
         Self::new(ErrorCode::Unavailable, "the gateway is stopping")
     }
 
@@ -150,7 +150,9 @@ impl From<ToolError> for ProblemDetails {
 impl From<FunctionError> for ProblemDetails {
     fn from(error: FunctionError) -> Self {
         let code = match &error {
-            FunctionError::UnknownFunction(_) | FunctionError::UnknownVersion { .. } => "function_not_found",
+            FunctionError::UnknownFunction(_)
+            | FunctionError::UnknownVersion { .. }
+            | FunctionError::UnknownFile { .. } => "function_not_found",
             FunctionError::InvalidId(_)
             | FunctionError::InvalidVersion(_)
             | FunctionError::InvalidProject(_) => "bad_function",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use http::StatusCode;
 use toolyard_core::registry::{EntryKind, RegistryEntry};
-use toolyard_core::{Call, Caller, ErrorCode, Gateway, Json, Object, Outcome, ToolError};
+use toolyard_core::{Call, Caller, Gateway, Json, Object, ToolError};
 use toolyard_mcp::server::http::peer_of;
 
 use super::body::ObjectRequest;
@@ -92,7 +92,7 @@ pub(super) async fn list(
     Ok(json(StatusCode::OK, Object::new().with("tools", Json::array(&tools)).to_json().bytes()))
 }
 
-/// `GET /tools/{name}`: one tool.
+/// `GET /tools/{name}`: one tool, with its whole description if the list has only the beginning.
 pub(super) async fn one(
     State(rest): Rest,
     caller: AuthenticatedCaller,
@@ -103,7 +103,13 @@ pub(super) async fn one(
     let mut tools = registry.definitions(EntryKind::Tools);
     let entry = tools.find(|(entry, _)| *entry.name == *name);
     let unknown = || registry.tool_or_nearest(&name).err().unwrap_or_else(|| ToolError::unknown_tool(&name));
-    let (_, definition) = entry.ok_or_else(|| ProblemDetails::from(unknown()))?;
+    let (entry, definition) = entry.ok_or_else(|| ProblemDetails::from(unknown()))?;
+    let manual = entry.tool.as_ref().and_then(|tool| tool.manual());
+    let described = manual.zip(definition.to_object().ok()).map(|(manual, mut definition)| {
+        definition.set("description", Json::string(manual));
+        definition.to_json()
+    });
+    let definition = described.as_ref().unwrap_or(definition);
     Ok(json(StatusCode::OK, format.write(&name, definition).bytes()))
 }
 
@@ -140,12 +146,6 @@ pub(super) async fn call(
 }
 
 async fn run(gateway: &Gateway, call: Call) -> RestResult {
-    match gateway.invoke(call).await {
-        Ok(Outcome::Done(output)) => Ok(json(StatusCode::OK, output.body.to_json().bytes())),
-        Ok(Outcome::NeedsInput(_) | Outcome::Task(_)) => {
-            let detail = "the tool requests input from its caller, which only MCP supports";
-            Err(ToolError::new(ErrorCode::MissingCapability, detail).into())
-        }
-        Err(error) => Err(error.into()),
-    }
+    let output = gateway.invoke_to_end(call).await?;
+    Ok(json(StatusCode::OK, output.body.to_json().bytes()))
 }

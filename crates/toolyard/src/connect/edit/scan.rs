@@ -30,9 +30,13 @@ pub(super) struct JsonObject {
 
 #[derive(Debug)]
 pub(super) struct ScannedMember {
-    name: String,
+    pub(super) name: String,
+    /// Byte offset of the name's opening quote.
+    pub(super) start: usize,
     /// Byte range of the value.
     pub(super) span: Range<usize>,
+    /// Byte offset of the comma behind the value.
+    pub(super) comma: Option<usize>,
     /// The value if it is an object.
     pub(super) object: Option<JsonObject>,
 }
@@ -116,7 +120,7 @@ impl JsonScanner<'_> {
         } else {
             self.literal()?;
         }
-        Ok(ScannedMember { name, span: start..self.at, object })
+        Ok(ScannedMember { name, start, span: start..self.at, comma: None, object })
     }
 
     /// Scans an object after its opening brace.
@@ -130,12 +134,15 @@ impl JsonScanner<'_> {
             if !object.members.is_empty() && !object.ends_with_comma {
                 return Err(EditError::NotJson);
             }
+            let start = self.at;
             let name = self.string()?;
             if !self.skip_char(':')? {
                 return Err(EditError::NotJson);
             }
-            object.members.push(self.value(name, depth)?);
+            let member = self.value(name, depth)?;
             object.ends_with_comma = self.skip_char(',')?;
+            let comma = object.ends_with_comma.then(|| self.at - 1);
+            object.members.push(ScannedMember { start, comma, ..member });
         }
     }
 

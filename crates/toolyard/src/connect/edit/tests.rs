@@ -93,3 +93,27 @@ fn ambiguous_text_is_not_edited() {
         assert_eq!(with_server(text, "servers", "new", &json!({})), Err(expected), "{text}");
     }
 }
+
+#[test]
+fn server_is_taken_out_with_its_lines() {
+    let check = |before: &str, expected: &str| {
+        assert_eq!(without_server(before, "servers", "old").unwrap(), expected, "{before}");
+    };
+    check("{}", "{}");
+    check("{\"servers\": {\"old\": {}}}", "{\"servers\": {}}");
+    check("{\"servers\": {\"old\": {}, \"b\": {}}}", "{\"servers\": { \"b\": {}}}");
+    check("{\"servers\": {\"a\": {}, \"old\": {}, \"b\": {}}}", "{\"servers\": {\"a\": {}, \"b\": {}}}");
+    check("{\"servers\": {\"a\": {}, \"old\": {}}}", "{\"servers\": {\"a\": {}}}");
+    check(
+        "{\n  \"servers\": {\n    // first\n    \"a\": {}, // of a\n    \"old\": {\n      \"x\": 1\n    }, // of old\n    \"b\": {}\n  }\n}",
+        "{\n  \"servers\": {\n    // first\n    \"a\": {}, // of a\n    \"b\": {}\n  }\n}",
+    );
+    check(
+        "{\r\n  \"servers\": {\r\n    \"a\": {}, // of a\r\n    \"old\": {}\r\n  }\r\n}",
+        "{\r\n  \"servers\": {\r\n    \"a\": {} // of a\r\n  }\r\n}",
+    );
+    check(
+        "{\n  \"servers\": {\n    \"old\": {},\n    \"a\": {},\n  },\n}",
+        "{\n  \"servers\": {\n    \"a\": {},\n  },\n}",
+    );
+}

@@ -126,6 +126,9 @@ pub(crate) fn process(secrets: &mut SecretTracker, folder: &Path, collector: &Re
     json!({
         "secretsDir": folder.join("secrets"),
         "timeouts": {"manifestCheck": "20ms", "firstList": "10s", "eraProbe": "2s", "connect": "8s", "keyCheck": "20ms"},
+        "builtins": builtins(secrets, collector),
+        "a2a": {"skills": [{"tool": "plain_ok", "description": "A tool."}],
+            "push": {"private": true, "attempts": 2, "retryDelay": "20ms"}},
         "audit": {"arguments": "redacted", "redact": ["secret"], "file": folder.join("audit.jsonl")},
         "telemetry": {"otlp": {
             "endpoint": format!("http://{}/{}", collector.address, secrets.reference("otlp-path")),
@@ -134,4 +137,33 @@ pub(crate) fn process(secrets: &mut SecretTracker, folder: &Path, collector: &Re
             "interval": "100ms",
         }},
     })
+}
+
+/// Returns the groups of built-in tools that have secrets. OpenRouter and the receiver of webhooks are the same server.
+fn builtins(secrets: &mut SecretTracker, server: &ReflectingServer) -> Value {
+    let others = ["scripts", "memory", "results", "guides", "skills", "search", "mcp"];
+    let mut builtins: Value =
+        others.map(|group| (group.to_owned(), json!({"enabled": false}))).into_iter().collect();
+    builtins["openRouter"] = json!({
+        "baseURL": format!("http://{}/quoting", server.address),
+        "apiKey": secrets.reference("openrouter-key"),
+    });
+    let webhook = json!({
+        "url": format!("http://{}/closed/{}", server.address, secrets.reference("webhook-path")),
+        "secret": secrets.secret("webhook-secret"),
+        "private": true,
+    });
+    let url = |secret: String| format!("http://{}/refusing/{secret}", server.address);
+    builtins["agents"] = json!({
+        "refresh": "1s",
+        "pushURL": url(secrets.reference("agent-push-path")),
+        "cards": [{
+            "url": url(secrets.reference("agent-card-path")),
+            "endpoint": url(secrets.reference("agent-endpoint-path")),
+            "headers": {"Authorization": format!("Bearer {}", secrets.reference("agent-header"))},
+            "signature": {"url": url(secrets.reference("agent-keys-path"))},
+        }],
+    });
+    builtins["schedules"] = json!({"minInterval": "1s", "check": "20ms", "action": {"webhook": webhook}});
+    builtins
 }

@@ -94,6 +94,7 @@ fn answer(request: &EchoedRequest) -> (u16, String) {
         ("strange", "initialize") => hello(&json!(request.whole)),
         ("strange", _) => error("what?"),
         ("closed", _) => return (401, request.whole.clone()),
+        ("quoting", _) => return (403, json!({"error": {"message": request.whole}}).to_string()),
         ("broken", _) => return (500, request.whole.clone()),
         ("garbage", _) => return (200, request.whole.clone()),
         ("slow", _) => {

@@ -221,6 +221,7 @@ fn description_from_url_as_json() {
             "title": "The Shop",
             "tools": [{"name": "listOrders", "method": "GET", "path": "/orders", "description": "Lists orders"}],
             "faults": [{"place": place, "problem": "unresolved reference `#/nowhere`: the operation is skipped"}],
+            "uncallable": [],
             "written": true,
         })
     );

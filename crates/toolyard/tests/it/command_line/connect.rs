@@ -281,3 +281,36 @@ fn replaced_entry_is_backed_up() {
     }
     assert_eq!(home.read(".cursor/mcp.json.bak"), file("http://one/mcp"), "an older one stays");
 }
+
+/// The tools of a server that the gateway serves would come twice.
+#[test]
+fn servers_of_the_gateway_are_taken_out() {
+    let home = ClientHome::new();
+    home.write(
+        "toolyard.yaml",
+        "apiVersion: omnia.altairalabs.ai/v1alpha1\nkind: ToolRegistry\nmetadata: {name: mine}\nspec:\n  handlers:\n    - name: clock\n      type: mcp\n      mcpConfig: {transport: stdio, command: mcp-server-time, args: [--local], env: {KEY: \"${CLOCK_KEY}\"}}\n    - {name: far, type: mcp, mcpConfig: {transport: streamable-http, endpoint: \"https://mcp.example.com/mcp\"}}\n",
+    );
+    let before = r#"{
+  "mcpServers": {
+    "time": { "command": "mcp-server-time", "args": ["--local"], "env": { "KEY": "${env:CLOCK_KEY}" } },
+    "other-time": { "command": "mcp-server-time" },
+    "far-away": { "url": "https://mcp.example.com/mcp" }
+  }
+}
+"#;
+    home.write(".cursor/mcp.json", before);
+    let noted = home.connect(&["cursor", "--dry-run"]);
+    assert!(noted.stderr.contains("the gateway serves time, far-away too"), "{noted}");
+    assert_eq!(home.connect(&["cursor", "--replace", "--yes"]).code, 0);
+    assert_snapshot!(home.read(".cursor/mcp.json"), @r#"
+    {
+      "mcpServers": {
+        "other-time": { "command": "mcp-server-time" },
+        "toolyard": {
+          "url": "http://127.0.0.1:1/mcp"
+        }
+      }
+    }
+    "#);
+    assert_eq!(home.read(".cursor/mcp.json.bak"), before);
+}

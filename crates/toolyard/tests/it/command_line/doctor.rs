@@ -139,6 +139,7 @@ fn token_report() {
     All tools, by handler:
 
       builtins       3 tools       281 tokens
+        search       3 tools       281 tokens
       there          2 tools        39 tokens
     --- exit status 0
     ");

@@ -16,6 +16,7 @@ fn help(args: &[&str]) -> String {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one text with all commands")]
 fn of_all() {
     assert_snapshot!(help(&["--help"]), @"
     An MCP gateway for every tool an agent uses.
@@ -25,27 +26,35 @@ fn of_all() {
     Usage: toolyard [OPTIONS] <COMMAND>
 
     Commands:
-      serve        Serve the handlers of manifests as one MCP endpoint
-      stdio        Serve the handlers of manifests on standard input and output
-      init         Write a commented manifest, with the servers that MCP clients on this machine have
-      check        Check manifests and report all problems
-      import       Convert the configuration of an MCP client to a manifest and print it
-      add          Add a handler to a manifest
-      schema       Print the JSON Schema of a manifest kind
-      tools        List the tools of a running gateway
-      call         Call a tool of a running gateway
-      test         Test a tool of a handler and validate its arguments and result
-      doctor       Check a running gateway and its handlers
-      accept       Accept the current definitions of changed tools
-      function     Create, test, publish and invoke functions
-      key          Manage the API keys of a gateway
-      audit        Show the audit trail of a gateway, newest first
-      store        Manage the store of a gateway
-      connect      Add the gateway to the configuration of an MCP client
-      service      Run the gateway as a service of systemd for this user
-      version      Show the version, and whether the store and the manifests fit it
-      completions  Print a shell completion script
-      help         Print this message or the help of the given subcommand(s)
+      serve            Serve the handlers of manifests as one MCP endpoint
+      stdio            Serve the handlers of manifests on standard input and output
+      init             Write a commented manifest, with the servers that MCP clients on this machine have
+      check            Check manifests and report all problems
+      import           Convert the configuration of an MCP client to a manifest and print it
+      add              Add a handler to a manifest
+      schema           Print the JSON Schema of a manifest kind
+      crd              Print the definitions of the operator's Kubernetes resources
+      tools            List the tools of a running gateway
+      call             Call a tool of a running gateway
+      test             Test a tool of a handler and validate its arguments and result
+      doctor           Check a running gateway and its handlers
+      accept           Accept the current definitions of changed tools
+      function         Create, test, publish and invoke functions
+      key              Manage the API keys of a gateway
+      audit            Show the audit trail of a gateway, newest first
+      store            Manage the store of a gateway
+      console          Print a link that opens the console of a running gateway
+      connect          Add the gateway to the configuration of an MCP client
+      service          Run the gateway as a service of systemd for this user
+      worker           Run calls that arrive on a message bus with the handlers of manifests
+      bridge           Run MCP servers for the agents on a message bus
+      scripts-manager  Run Python scripts that arrive on a message bus
+      bus              Inspect a message bus
+      operator         Run the operator of Kubernetes: LanguageTools and ToolRegistries of a cluster
+      openrouter-mcp   Serve read-only account information of OpenRouter over MCP
+      version          Show the version, and whether the store and the manifests fit it
+      completions      Print a shell completion script
+      help             Print this message or the help of the given subcommand(s)
 
     Options:
           --output <OUTPUT>
@@ -79,8 +88,13 @@ fn of_all() {
       toolyard key create ci --scope rest   create a key
       toolyard audit --since 1h             show the audit trail of the last hour
       toolyard store backup FILE            back up the store, also while the gateway is running
+      toolyard console                      print a link to the console of a running gateway
       toolyard connect cursor               add the gateway to the configuration of an MCP client
       toolyard service install              run the gateway as a service of systemd for this user
+      toolyard worker --bus URL             run calls that arrive on a message bus
+      toolyard bus dead --bus URL           list the dead letters of a message bus
+      toolyard operator                     run the operator of Kubernetes in its cluster
+      toolyard openrouter-mcp               serve the account information of OpenRouter
 
     Exit status:
       0  success
@@ -89,9 +103,10 @@ fn of_all() {
 
     Environment:
       TOOLYARD_LOG        log filter, such as `debug` or `toolyard_mcp=trace` [default: info]
-      TOOLYARD_STATE_DIR  directory for persistent state, unless a manifest sets `store`
-                          [default: $STATE_DIRECTORY, $XDG_STATE_HOME/toolyard or ~/.local/state/toolyard]
+      TOOLYARD_STATE_DIR  directory for the persistent state of one gateway, unless its manifest sets `store`
+                          [default: $STATE_DIRECTORY, or files for each manifest in ~/.local/state/toolyard]
       TOOLYARD_URL        URL of the gateway, unless `--url` is given
+      TOOLYARD_BUS        URL of the message bus, unless `--bus` is given
       TOOLYARD_KEY        API key, unless `--key-file` is given; sent only to loopback or $TOOLYARD_URL
       OTEL_…              destination of metrics and traces, unless a manifest sets it
       NO_COLOR            disable colours if not empty
@@ -183,8 +198,8 @@ fn of_check() {
       toolyard check --output json tools.yaml
       cat tools.yaml | toolyard check -
 
-    Starts no servers and opens no connections. The variables and files that the manifests refer to must exist. The
-    exit status is 2 if there are problems.
+    Starts no servers and opens no connections. The variables and secret files that the manifests refer to must exist;
+    certificates and descriptions are read by the gateway. The exit status is 2 if there are problems.
     ");
 }
 
@@ -277,6 +292,9 @@ fn of_add() {
 
           --tag <TAG>
               Only operations with this tag; repeatable
+
+          --base-url <URL>
+              Base URL of requests, if the description has no server URL or another one
 
       -f, --file <FILE>
               Manifest to change; created if it does not exist (default: `toolyard.yaml` or `tools.yaml` here, or else `toolyard.yaml` in ~/.config/toolyard, or a new one here)

@@ -334,3 +334,15 @@ fn broken_file_of_a_client_costs_only_itself() {
     ");
     assert!(!Path::new("absent.json").exists());
 }
+
+#[test]
+fn broken_file_stops_the_import_from_all_clients() {
+    let home = Home::with_clients();
+    fs::write(home.project().join(".mcp.json"), "{").unwrap();
+    let refused = home.run(&["init", "--yes"]);
+    assert_eq!(refused.code, 1, "{refused}");
+    for part in [".mcp.json:1:", "invalid YAML or JSON", "`--from`"] {
+        assert!(refused.stderr.contains(part), "{refused}");
+    }
+    assert!(!home.project().join("toolyard.yaml").exists());
+}

@@ -95,7 +95,7 @@ fn check_of_invalid_manifest() {
     a/also.json:1:10: kind: `Tool` is not a known kind of document
       expected one of ToolRegistry, Toolyard
     a/broken.yaml:6:27: spec.handlers[0].type: `mpc` is not a known handler type
-      expected one of mcp, http, grpc, openapi, function, cortexone
+      expected one of mcp, http, grpc, openapi, function, cortexone, bus
       hint: did you mean `mcp`?
     a/broken.yaml:7:31: spec.handlers[1].retry: unknown field
       expected one of name, selector, type, mcpConfig, auth, retryPolicy, retries, timeout, prefix, overrides, pin, price, displayName, description, chunk, chunkThreshold, renameArguments
@@ -220,4 +220,16 @@ fn schemas() {
         assert_eq!(schema["title"], title);
         assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
     }
+}
+
+#[test]
+fn crd_prints_the_committed_definitions() {
+    let committed = include_str!("../../../../../deploy/kubernetes/crds.yaml");
+    let ended = toolyard_with(&["crd"]);
+    assert!(
+        ended.stdout == committed,
+        "deploy/kubernetes/crds.yaml is out of date: run `cargo xtask reference`"
+    );
+    let kinds: Vec<_> = committed.lines().filter_map(|line| line.strip_prefix("    kind: ")).collect();
+    assert_eq!(kinds, ["LanguageTool", "ToolRegistry"]);
 }

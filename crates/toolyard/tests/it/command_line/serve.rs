@@ -22,6 +22,7 @@ fn quick_start_output() {
     let greeting = greeting.replace(&port, "PORT").replace(env!("CARGO_PKG_VERSION"), "VERSION");
     assert_snapshot!(greeting, @r#"
     Toolyard VERSION is serving MCP on http://127.0.0.1:PORT/mcp
+      console: http://127.0.0.1:PORT/
       manifest: the embedded demo; `toolyard init` writes a toolyard.yaml
 
     3 tools of 1 handler

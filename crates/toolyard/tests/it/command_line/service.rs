@@ -68,7 +68,8 @@ const RECORD: &str = "echo \"$@\" >> \"$HOME/calls\"";
 #[test]
 fn unit_is_printed_without_being_written() {
     let home = ServiceHome::new(Some(RECORD));
-    assert_snapshot!(home.run(&["install", "--print", "--listen", "127.0.0.1:9000"]), @r#"
+    let install = ["install", "--print", "--listen", "127.0.0.1:9000", "--grpc", "127.0.0.1:50051"];
+    assert_snapshot!(home.run(&install), @r#"
     # HOME/.config/systemd/user/toolyard.service
     # Written by `toolyard service install`.
     # `systemctl --user edit toolyard` changes settings; installing again replaces this file.
@@ -77,7 +78,7 @@ fn unit_is_printed_without_being_written() {
 
     [Service]
     Type=exec
-    ExecStart="TOOLYARD" "serve" "-f" "HOME/toolyard.yaml" "--listen" "127.0.0.1:9000"
+    ExecStart="TOOLYARD" "serve" "-f" "HOME/toolyard.yaml" "--listen" "127.0.0.1:9000" "--grpc" "127.0.0.1:50051"
     ExecReload=/bin/kill -HUP $MAINPID
     Environment="PATH=HOME/bin:/nowhere"
     EnvironmentFile=-%E/toolyard/environment

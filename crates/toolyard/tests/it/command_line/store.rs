@@ -17,7 +17,14 @@ fn run_in(folder: &Path, args: &[&str]) -> String {
     let mut command = toolyard(folder);
     let ended = run(command.current_dir(folder).arg("store").args(args));
     let output = ended.to_string().replace(folder.to_str().unwrap(), "HOME");
-    without_size(&output)
+    without_size(&without_name(&output))
+}
+
+/// Replaces the name of a manifest's store, which has a digest of its path.
+fn without_name(output: &str) -> String {
+    let Some((before, name)) = output.split_once("/toolyard/stores/") else { return output.to_owned() };
+    let (_, after) = name.split_once(".db").expect("a store");
+    format!("{before}/toolyard/stores/NAME.db{after}")
 }
 
 /// Replaces the size, which depends on the version of SQLite.
@@ -34,8 +41,17 @@ fn without_size(output: &str) -> String {
 fn store_from_creation_to_backup() {
     let folder = TempDir::new().unwrap();
     assert_snapshot!(run_in(folder.path(), &["status"]), @"
+    kind      memory
+    location  memory
+    version   none (the store does not exist)
+    size      ... KiB
+    --- exit status 0
+    ");
+    let manifest = "apiVersion: omnia.altairalabs.ai/v1alpha1\nkind: ToolRegistry\nmetadata: {name: none}\nspec: {handlers: []}\n";
+    fs::write(folder.path().join("toolyard.yaml"), manifest).unwrap();
+    assert_snapshot!(run_in(folder.path(), &["status"]), @"
     kind      sqlite
-    location  HOME/.local/state/toolyard/toolyard.db
+    location  HOME/.local/state/toolyard/stores/NAME.db
     version   none (the store does not exist)
     size      ... KiB
     --- exit status 0
@@ -43,7 +59,7 @@ fn store_from_creation_to_backup() {
     assert!(!folder.path().join(".local").exists());
     assert_snapshot!(run_in(folder.path(), &["migrate"]), @"
     kind      sqlite
-    location  HOME/.local/state/toolyard/toolyard.db
+    location  HOME/.local/state/toolyard/stores/NAME.db
     version   3 (up to date)
     size      ... KiB
     --- exit status 0
@@ -145,7 +161,10 @@ fn gateway_starts_without_store() {
     let loud = gateway.process.stderr.wait_for("the trouble", |text| {
         text.lines().find(|line| line.contains("store unavailable")).map(str::to_owned)
     });
-    assert!(loud.contains(&format!("cannot create the folder {folder}/.local/state/toolyard")), "{loud}");
+    assert!(
+        loud.contains(&format!("cannot create the folder {folder}/.local/state/toolyard/stores")),
+        "{loud}"
+    );
     assert_eq!(gateway.text("reverse_string", json!({"input": "abc"})), "cba");
 
     // The keys are in the store: until it is read, unauthenticated requests are rejected.
@@ -175,5 +194,7 @@ fn store_is_in_configured_location() {
     assert!(!gateway.folder.path().join(".local").exists());
     let (folder, mut serve) = TestGateway::command(&demo, json!({}));
     let gateway = TestGateway::start(folder, &mut serve);
-    assert!(gateway.folder.path().join(".local/state/toolyard/toolyard.db").exists());
+    let stores = fs::read_dir(gateway.folder.path().join(".local/state/toolyard/stores")).unwrap();
+    let names: Vec<_> = stores.map(|store| store.unwrap().file_name().into_string().unwrap()).collect();
+    assert!(names.iter().any(|name| name.contains("-process-") && name.ends_with(".db")), "{names:?}");
 }

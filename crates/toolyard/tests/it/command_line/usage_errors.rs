@@ -128,7 +128,7 @@ fn address_in_use_is_an_error() {
     let ended = toolyard_with(&["serve", "--listen", &address.to_string()]);
     assert_snapshot!(ended.to_string().replace(&address.port().to_string(), "PORT"), @"
     --- stderr
-    error: cannot listen on 127.0.0.1:PORT: Address already in use (os error 98)
+    error: cannot listen on 127.0.0.1:PORT: another program does, such as a gateway; choose another address with `--listen`
     --- exit status 1
     ");
 }

@@ -55,6 +55,7 @@ impl AskingBackend {
         let hour = Duration::from_secs(3600);
         let mut options = ClientOptions {
             dropped_notices: Arc::default(),
+            skipped_messages: Arc::default(),
             error_lines: Default::default(),
             launcher: None,
             name: "test".to_owned(),

@@ -26,14 +26,14 @@ const ARRAY_IN_PATH: &str = "Prism dies of an array in a path, in whatever style
 const PATTERN: &str = "something is required that has to match a pattern, and the tests know no text for it";
 
 /// A mocked service.
-struct PrismMock {
+pub(crate) struct PrismMock {
     process: RunningProgram,
-    port: u16,
+    pub(crate) port: u16,
 }
 
 impl PrismMock {
     #[track_caller]
-    fn start(document: &Path, home: &Path) -> Self {
+    pub(crate) fn start(document: &Path, home: &Path) -> Self {
         // Another process may take the free port before the service listens.
         let mock = (0..3).find_map(|_| Self::at(free_port(), document, home));
         mock.expect("a port is free")

@@ -41,10 +41,14 @@ impl HttpTransport {
             return Err(self.endpoint.status_error(head.status, &head.headers));
         }
         let stream = self.stream_of(head.status, &head.headers, response).await?;
-        let mut events = SseEventReader::new(stream, self.max_message_bytes, self.budget.clone());
+        let mut events = self.events(stream, self.budget.clone());
         let ended = self.handle_changes(&mut events, signals).await;
         position.advance(&events);
         ended
+    }
+
+    fn events(&self, stream: ResponseBody, budget: ByteBudget) -> SseEventReader {
+        SseEventReader::new(stream, self.max_message_bytes, budget, self.skipped.clone())
     }
 
     async fn handle_changes(
@@ -56,7 +60,7 @@ impl HttpTransport {
         loop {
             let message = tokio::select! {
                 biased;
-                message = events.next_message() => message?,
+                message = events.next_message(None) => message?,
                 never = flushes.serve() => match never {},
             };
             match message {
@@ -95,7 +99,7 @@ impl HttpTransport {
     ) -> Result<UpstreamResult, TransportError> {
         let mut position = StreamPosition::default();
         loop {
-            let mut events = SseEventReader::new(stream, self.max_message_bytes, budget.clone());
+            let mut events = self.events(stream, budget.clone());
             let interruption = match self.read_until_answer(id, &mut events, client).await {
                 Ok(Some(answer)) => return Ok(answer),
                 Ok(None) => TransportError::Interrupted("the stream ended without a response".into()),
@@ -117,7 +121,7 @@ impl HttpTransport {
         events: &mut SseEventReader,
         client: &dyn Client,
     ) -> Result<Option<UpstreamResult>, TransportError> {
-        while let Some(message) = events.next_message().await? {
+        while let Some(message) = events.next_message(Some(id)).await? {
             match message {
                 RpcMessage::Notification { method, body } => self.handle_notification(&method, body, client),
                 RpcMessage::Request { id: server_id, method, params, .. } => {

@@ -36,8 +36,8 @@ fn of_store() {
       toolyard store backup /backup/monday.db     back up the store, also while the gateway is running
       toolyard store migrate -f gateway.yaml      migrate before starting a new version of the gateway
 
-    Without a manifest that sets `store`, the store is `toolyard.db` in $TOOLYARD_STATE_DIR, $STATE_DIRECTORY,
-    $XDG_STATE_HOME/toolyard or ~/.local/state/toolyard, whichever is set first.
+    Without `store` in a manifest, the store is `toolyard.db` in $TOOLYARD_STATE_DIR or $STATE_DIRECTORY. Otherwise each
+    gateway has its own below `stores` in $XDG_STATE_HOME/toolyard or ~/.local/state/toolyard, named after its manifest.
     ");
     assert_snapshot!(help(&["store", "status", "--help"]), @"
     Show the location, version and size of the store
@@ -318,16 +318,16 @@ fn of_audit() {
               Only actions of the key with this id
 
           --name <NAME>
-              Only records about this tool, prompt, resource, key or handler
+              Only records about this tool, prompt, resource, scheduled task, key or handler
 
           --handler <HANDLER>
               Only calls of this handler
 
           --outcome <OUTCOME>
-              Only calls with this outcome: ok, tool_error or an error code
+              Only calls with this outcome: ok, tool_error or an error code; of scheduled tasks ok, failed or interrupted
 
           --action <ACTION>
-              Only this action: call, key_created, key_revoked, handler_refreshed, tool_changed, tool_added, tool_accepted, log_changed, function_saved, function_published, function_deleted or records_lost
+              Only this action: call, task_fired, key_created, key_revoked, handler_refreshed, tool_changed, tool_added, tool_accepted, task_cancelled, log_changed, function_saved, function_published, function_deleted or records_lost
 
           --since <TIME>
               Only entries newer than this: 10min, 1h, 7d
@@ -364,5 +364,88 @@ fn of_audit() {
 
     Reads the store of the gateway. Records appear there with a short delay. `audit` in the Toolyard document sets what is
     recorded of arguments, and the retention.
+    ");
+}
+
+#[test]
+fn of_crd() {
+    assert_snapshot!(help(&["crd", "--help"]), @"
+    Print the definitions of the operator's Kubernetes resources
+
+    Usage: toolyard crd [OPTIONS]
+
+    Options:
+          --output <OUTPUT>
+              Output format of results
+
+              Possible values:
+              - text: Readable text
+              - json: One JSON text, for programs
+
+              [default: text]
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Examples:
+      toolyard crd | kubectl apply -f -
+      toolyard crd > crds.yaml
+    ");
+}
+
+#[test]
+fn of_openrouter_mcp() {
+    assert_snapshot!(help(&["openrouter-mcp", "--help"]), @"
+    Serve read-only account information of OpenRouter over MCP
+
+    Usage: toolyard openrouter-mcp [OPTIONS]
+
+    Options:
+          --listen <ADDRESS>
+              Address to serve MCP on over HTTP, at /mcp, with /health [default: standard input and output]
+
+          --allow-unauthenticated
+              Listen on an address that other machines can reach: all of them can then read the account
+
+          --allowed-host <HOST>
+              Accepted value of the `Host` header, besides the address; repeatable
+
+          --key-file <FILE>
+              File with the API key, read at each call [default: $OPENROUTER_API_KEY]
+
+          --base-url <URL>
+              Base URL of the API [default: $OPENROUTER_BASE_URL, or that of OpenRouter]
+
+          --timeout <TIME>
+              Time limit of a request to OpenRouter
+
+              [default: 30s]
+
+          --log-format <FORMAT>
+              Log format
+
+              Possible values:
+              - human: Readable text
+              - json:  One JSON object per line
+
+          --output <OUTPUT>
+              Output format of results
+
+              Possible values:
+              - text: Readable text
+              - json: One JSON text, for programs
+
+              [default: text]
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Examples:
+      toolyard openrouter-mcp                                         over stdio, with $OPENROUTER_API_KEY
+      toolyard openrouter-mcp --key-file key --listen 127.0.0.1:8090  as a service
+
+    The tools are get_credits, get_api_key_info, list_models, list_api_keys, get_api_key and get_generation. Credits
+    and keys of the account need a management key. A gateway has the same tools with `builtins.openRouter`.
+    The variables OpenRouter__ApiKey and OpenRouter__BaseUrl replace unset OPENROUTER_API_KEY and OPENROUTER_BASE_URL.
     ");
 }
