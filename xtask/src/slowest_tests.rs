@@ -43,11 +43,11 @@ mod tests {
 
     #[test]
     fn times_are_read_from_a_report_of_nextest() {
-        let report = r#"<testsuite name="toolyard::it" tests="2">
-            <testcase name="a::first" classname="toolyard::it" timestamp="2026-11-22T17:29:12.9+00:00" time="12.345"></testcase>
+        let report = r#"<testsuite name="toolyard::full" tests="2">
+            <testcase name="a::first" classname="toolyard::full" timestamp="2026-11-22T17:29:12.9+00:00" time="12.345"></testcase>
             <testcase name="second" classname="toolyard-core" time="0.001"><failure/></testcase></testsuite>"#;
         let expected = [
-            ("toolyard::it a::first".to_owned(), Duration::from_millis(12_345)),
+            ("toolyard::full a::first".to_owned(), Duration::from_millis(12_345)),
             ("toolyard-core second".to_owned(), Duration::from_millis(1)),
         ];
         assert_eq!(test_times(report), expected);

@@ -72,6 +72,8 @@ fn run_gate() -> anyhow::Result<()> {
     for package in NOT_IN_GATE {
         cargo.args(["--exclude", package]);
     }
+    // The other test programs, such as `tests/full`, are not even built.
+    cargo.args(["--lib", "--bins", "--test", "it"]);
     let outcome = process::run(cargo.env("RUST_BACKTRACE", "0"));
     outcome.and(slowest_tests::print("gate", SLOWEST))
 }

@@ -81,7 +81,7 @@ pub enum InvokeError {
     #[error("the maximum number of calls of this version is running; try again later")]
     Busy,
     /// Functions cannot run now.
-    #[error("functions cannot run now")]
+    #[error("functions cannot run now: `toolyard doctor --sandbox` says why")]
     Unavailable(String),
 }
 

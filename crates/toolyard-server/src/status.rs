@@ -18,6 +18,7 @@ use toolyard_core::backend::Installation;
 use toolyard_core::registry::{EntryKind, NoticeReason, RegistryEntry};
 use toolyard_core::timestamp::iso_8601;
 use toolyard_core::{BackendPhase, FailureCause, Gateway, Registry};
+use toolyard_manifest::{FunctionSource, HandlerKind};
 use toolyard_process::{ProcessInfo, ProcessTable};
 
 use crate::audit::AuditQueue;
@@ -297,6 +298,19 @@ impl StatusReporter {
         let mut conditions = conditions(statuses, tools);
         conditions.extend(embeddings.map(|embeddings| embedding_condition(&embeddings.report())));
         conditions
+    }
+
+    /// Returns the names of the handlers of a published function.
+    #[must_use]
+    pub fn handlers_of_function(&self, id: &str) -> Vec<String> {
+        let is_published = |handler: &&HandlerStatus| match &handler.declared.kind {
+            HandlerKind::Function(function) => {
+                matches!(&function.source, FunctionSource::Published { id: published, .. } if published == id)
+            }
+            _ => false,
+        };
+        let statuses = self.statuses.borrow();
+        statuses.iter().filter(is_published).map(|handler| handler.declared.name.to_string()).collect()
     }
 
     /// Returns the type of a handler.

@@ -93,6 +93,10 @@ pub(crate) fn run(args: &ConnectArgs, format: OutputFormat) -> anyhow::Result<Ex
             "the gateway serves {names} too, so that their tools come twice: `--replace` takes them out"
         ));
     }
+    let has_key = std::env::var_os("TOOLYARD_KEY").is_some_and(|key| !key.is_empty());
+    if has_key && !args.stdio && args.key_env.is_none() {
+        note("no key is configured: if the gateway requires one, add `--key-env TOOLYARD_KEY`");
+    }
     if change.before.as_deref() == Some(&change.after) {
         report(&change, format, false, "is already up to date");
         return Ok(ExitCode::SUCCESS);

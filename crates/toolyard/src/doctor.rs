@@ -4,8 +4,9 @@ mod sandbox;
 mod tokens;
 
 use std::fmt::Write;
+use std::io::{self, ErrorKind};
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use bytes::Bytes;
@@ -190,15 +191,31 @@ async fn report(remote: &RemoteGateway) -> anyhow::Result<(Bytes, GatewayReport)
 /// Time between two requests for the status, while handlers start.
 const STATUS_INTERVAL: Duration = Duration::from_millis(300);
 
+/// Maximum time to wait for a gateway that has been started just now.
+const GATEWAY_START: Duration = Duration::from_secs(10);
+
 /// Returns the first status in which no handler is starting. The time limits of the gateway end every start.
 async fn settled_report(remote: &RemoteGateway) -> anyhow::Result<(Bytes, GatewayReport)> {
+    let begun = Instant::now();
     loop {
-        let (text, status) = report(remote).await?;
+        let (text, status) = match report(remote).await {
+            Err(error) if is_refused(&error) && begun.elapsed() < GATEWAY_START => {
+                tokio::time::sleep(STATUS_INTERVAL).await;
+                continue;
+            }
+            report => report?,
+        };
         if !status.handlers.iter().any(HandlerReport::is_starting) {
             return Ok((text, status));
         }
         tokio::time::sleep(STATUS_INTERVAL).await;
     }
+}
+
+/// True if no program listens at the address.
+fn is_refused(error: &anyhow::Error) -> bool {
+    let mut causes = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
+    causes.any(|error| error.kind() == ErrorKind::ConnectionRefused)
 }
 
 /// Prefix that some clients add to the names of tools.

@@ -97,6 +97,9 @@ pub(crate) fn run(args: &InitArgs, format: OutputFormat) -> anyhow::Result<ExitC
     for remark in &found.notes {
         note(&remark.to_string());
     }
+    if found.servers.is_empty() && !found.broken.is_empty() {
+        bail!("no servers to import: mend the file that is named above");
+    }
     let text = text::manifest(&found, &std::env::current_exe().unwrap_or_else(|_| "toolyard".into()));
     let backup = before.as_ref().map(|before| atomic_file::back_up(&path, before)).transpose()?;
     if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
@@ -237,6 +240,9 @@ fn summary(path: &Path, found: &ClientServers, secrets: &[ExtractedSecret], back
     if !imported.is_empty() {
         let names: Vec<_> = imported.iter().map(|server| server.name.as_str()).collect();
         lines.push(format!("  {}: {}", count(names.len(), "server"), names.join(", ")));
+    }
+    if found.servers.is_empty() {
+        lines.push("  no servers of clients: its only handler is the demo".to_owned());
     }
     for server in left_out {
         let reason = server.unresolved.as_deref().unwrap_or_default();

@@ -105,7 +105,10 @@ async fn print_banner(running: &RunningGateway, report: &StartReport, format: Ou
     }
     let registry = running.gateway().settled().await;
     print(&escape_lines(&discovered_tools(&registry)));
-    print(&format!("\nAdd this to the configuration of your MCP client:\n\n{}\n", client_config(&url)));
+    print(&format!(
+        "\nAdd this to the configuration of your MCP client:\n\n{}\n",
+        client_config(&url, report.keys.is_some())
+    ));
 }
 
 /// Maximum number of tools that are named per handler; the rest are counted.
@@ -151,8 +154,9 @@ fn discovered_tools(registry: &Registry) -> String {
 }
 
 /// Returns a configuration entry in the form that Claude, Cursor and others read.
-fn client_config(url: &str) -> String {
+fn client_config(url: &str, requires_key: bool) -> String {
+    let headers = if requires_key { ", \"headers\": { \"Authorization\": \"Bearer KEY\" }" } else { "" };
     format!(
-        "{{\n  \"mcpServers\": {{\n    \"toolyard\": {{ \"type\": \"http\", \"url\": \"{url}\" }}\n  }}\n}}"
+        "{{\n  \"mcpServers\": {{\n    \"toolyard\": {{ \"type\": \"http\", \"url\": \"{url}\"{headers} }}\n  }}\n}}"
     )
 }

@@ -7,7 +7,7 @@ use anyhow::{Context, anyhow};
 use http::{Method, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use toolyard_manifest::HandlerName;
+use toolyard_manifest::{FormatError, HandlerName};
 
 use crate::output::{self, OutputFormat, print};
 use crate::remote::RemoteGateway;
@@ -27,8 +27,8 @@ arguments or the result do not match, or the tool fails. Requires a key with the
 see `toolyard key create --help`.")]
 pub(crate) struct TestArgs {
     /// Name of the handler in the manifest
-    #[arg(value_parser = HandlerName::parse)]
-    handler: HandlerName,
+    #[arg(value_parser = handler_name)]
+    handler: String,
 
     /// Name of the tool; optional if the handler has only one
     tool: Option<String>,
@@ -65,7 +65,20 @@ struct ValidationResult {
     error: Option<String>,
 }
 
-pub(crate) async fn run(args: TestArgs, format: OutputFormat) -> anyhow::Result<ExitCode> {
+/// Returns the name if it is that of a handler or of a tool, whose handler the gateway then names.
+fn handler_name(text: &str) -> Result<String, FormatError> {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
+    match HandlerName::parse(text) {
+        Err(error) if text.is_empty() || !text.bytes().all(is_part) => Err(error),
+        _ => Ok(text.to_owned()),
+    }
+}
+
+pub(crate) async fn run(mut args: TestArgs, format: OutputFormat) -> anyhow::Result<ExitCode> {
+    // The only tool need not be named before its arguments.
+    if let Some(argument) = args.tool.take_if(|tool| tool.contains('=')) {
+        args.arguments.insert_first(argument);
+    }
     let arguments = args.arguments.parse(&Value::Null)?.to_value();
     let mut request = json!({"arguments": arguments});
     if let Some(tool) = &args.tool {
@@ -78,7 +91,7 @@ pub(crate) async fn run(args: TestArgs, format: OutputFormat) -> anyhow::Result<
         let error = args.remote.response_error(status, &text);
         return Err(match status {
             StatusCode::NOT_FOUND => {
-                anyhow!("{error:#}\n`toolyard test HANDLER TOOL`: `toolyard tools` lists both")
+                anyhow!("{error:#}\n`toolyard doctor` lists the handlers, and `toolyard tools` their tools")
             }
             _ => error,
         });

@@ -20,6 +20,11 @@ pub(crate) struct ToolArguments {
 }
 
 impl ToolArguments {
+    /// Adds a pair before the others.
+    pub(crate) fn insert_first(&mut self, pair: String) {
+        self.arguments.insert(0, pair);
+    }
+
     /// Returns the arguments as an object. Pairs are typed by the input schema; without one (`null`), a value is JSON if
     /// it parses as JSON.
     ///

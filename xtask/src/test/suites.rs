@@ -1,8 +1,9 @@
 //! The suites of the second tier, `cargo xtask test --full`: each is one entry of [`SUITES`].
 
 use std::ffi::OsStr;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
+use anyhow::{Context, ensure};
 use xtask_support::builds::sibling_program;
 use xtask_support::process;
 
@@ -58,7 +59,7 @@ pub(super) const SUITES: &[TestSuite] = &[
     TestSuite { name: "clients", paths: GATEWAY, needs: Peers, run: Tests(
         "package(toolyard) & test(/^(dedicated_connections|memory_owners|large_results|rest_clients)::/)") },
     TestSuite { name: "server", paths: &["crates/toolyard-server/", "crates/toolyard-net/"], needs: Peers, run: Tests(
-        "package(toolyard-server) & test(/^(recovery|clusters|load|floods|budget|grpc)::|_python_|postgresql/)") },
+        "package(toolyard-server) & test(/^(recovery|clusters|load|floods|budget|grpc)::|_python_|::python_|postgresql|^a2a::(agents_are_found|running_task|task_of_an_agent)/)") },
     TestSuite { name: "sdk", paths: &["crates/toolyard-sdk/"], needs: Peers, run: Tests(
         "package(toolyard-sdk) & test(/^ui::/) | package(toolyard) & test(/^sdk_examples::/)") },
     TestSuite { name: "openapi", paths: &["crates/toolyard-openapi/", "crates/toolyard-backends/", "schema/"], needs: Peers, run: Tests(
@@ -83,6 +84,7 @@ pub(super) const SUITES: &[TestSuite] = &[
     TestSuite { name: "tools", paths: &["tools/", "xtask/"], needs: Peers, run: Tests("package(/^xtask-/) - package(xtask-dist)") },
     TestSuite { name: "dist", paths: &["tools/dist/"], needs: Peers, run: Tests("package(xtask-dist) & not test(/^debian_root::/)") },
     TestSuite { name: "debian", paths: &["tools/dist/"], needs: Peers, run: Tests("package(xtask-dist) & test(/^debian_root::/)") },
+    TestSuite { name: "tiers", paths: &["crates/", "tools/", "xtask/"], needs: Peers, run: Run(tiers) },
     TestSuite { name: "doc-tests", paths: &["crates/toolyard-sdk/", "crates/toolyard-core/"], needs: Peers, run: Run(doc_tests) },
     TestSuite { name: "corpus", paths: &["crates/toolyard-openapi/"], needs: Peers, run: Run(|_| XtaskTool::Corpus.check::<&str>(&[])) },
     TestSuite { name: "retrieval", paths: &["crates/toolyard-rank/"], needs: Peers, run: Run(|_| XtaskTool::Retrieval.check::<&str>(&[])) },
@@ -99,6 +101,25 @@ pub(super) const SUITES: &[TestSuite] = &[
     TestSuite { name: "packages", paths: &["crates/toolyard-sdk/Cargo.toml"], needs: Cargo, run: Run(|_| packages()) },
     TestSuite { name: "licences", paths: &["Cargo.lock", "deny.toml"], needs: Cargo, run: Run(|_| licences()) },
 ];
+
+/// Fails if a test belongs neither to the gate nor to a suite.
+fn tiers(machine: &PreparedMachine) -> anyhow::Result<()> {
+    let filter = |suite: &'static TestSuite| match suite.run {
+        Tests(filter) => Some(format!("({filter})")),
+        Run(_) => None,
+    };
+    let suites = SUITES.iter().filter_map(filter).collect::<Vec<_>>().join(" | ");
+    // The gate leaves these packages out.
+    let not_in_gate = "(not default() | package(toolyard) | package(/^xtask-/))";
+    let mut cargo = machine.cargo();
+    cargo.args(["nextest", "list", "--profile", "gate", "--ignore-default-filter", "--workspace"]);
+    cargo.args(["--message-format", "oneline", "--filterset", &format!("{not_in_gate} - ({suites})")]);
+    let output = cargo.stdin(Stdio::null()).stderr(Stdio::inherit()).output().context("start cargo")?;
+    ensure!(output.status.success(), "the tests cannot be listed");
+    let tests = String::from_utf8_lossy(&output.stdout);
+    ensure!(tests.trim().is_empty(), "tests of no tier:\n{tests}");
+    Ok(())
+}
 
 fn doc_tests(machine: &PreparedMachine) -> anyhow::Result<()> {
     process::run(machine.cargo().args(["test", "--doc", "--workspace"]))

@@ -52,7 +52,7 @@ mod tests {
         let expected = [
             "crates/toolyard-core/src/a.rs",
             "xtask/src/b.rs",
-            "crates/toolyard/tests/it",
+            "crates/toolyard/tests/full",
             "tools/bench/src/d.rs",
         ];
         assert_eq!(named_files(text).collect::<Vec<_>>(), expected.map(PathBuf::from));

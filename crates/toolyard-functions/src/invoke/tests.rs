@@ -229,7 +229,7 @@ async fn calls_without_a_reply_are_errors() {
     )
     .await;
     let unavailable = Some(Err(RunError::Unavailable("/secret/path".into())));
-    check(unavailable, "functions cannot run now", 503, false).await;
+    check(unavailable, "functions cannot run now: `toolyard doctor --sandbox` says why", 503, false).await;
     let deadline = Some(Instant::now() + Duration::from_secs(2));
     let error = invoke(&Says(None), &loaded, &Json::null(), &"r-1".into(), deadline).await.unwrap_err();
     assert_eq!(error, InvokeError::TimedOut(Duration::from_secs(2)));

@@ -134,7 +134,11 @@ impl ConnectError {
             if let Some(request) = error.downcast_ref::<RequestError>() {
                 return format!("{chain}: {}", request.reason());
             }
-            chain = format!("{chain}: {error}");
+            // An error may have the text of its cause.
+            let text = error.to_string();
+            if !chain.ends_with(&text) {
+                chain = format!("{chain}: {text}");
+            }
             cause = error.source();
         }
         chain

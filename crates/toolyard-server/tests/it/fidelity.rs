@@ -20,7 +20,7 @@ use toolyard_testing::wire_client::{ClientMode, WireClient};
 use crate::gateway::gateway;
 use crate::json_values::{members, objects, strings, values};
 
-/// Nesting depth of payloads. Tests of the limit are in `toolyard::it nesting`; a larger depth makes these slow.
+/// Nesting depth of payloads. Tests of the limit are in `toolyard::full nesting`; a larger depth makes these slow.
 pub(crate) const DEEP: usize = 100;
 
 /// Runs `check` with many values on one runtime.

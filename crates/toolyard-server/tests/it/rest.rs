@@ -80,6 +80,7 @@ async fn calls() {
         ("delete", r#"{"arguments":null}"#),
         ("add", r#"{"arguments":{"a":"x"}}"#),
         ("none", "{}"),
+        ("delete", "{}"),
         ("search", "[]"),
         ("search", "{"),
         ("search", r#"{"args":{}}"#),
@@ -166,6 +167,7 @@ async fn handler_tests() {
         ("web", r#"{"toolName":"search"}"#),
         ("web", r#"{"toolName":"delete"}"#),
         ("none", "{}"),
+        ("delete", "{}"),
         ("web", r#"{"tool":"x"}"#),
     ];
     for (name, body) in cases {
@@ -187,13 +189,15 @@ async fn handler_tests() {
     math {"toolName":"search"}
       404 {"type":"urn:toolyard:problem:tool_not_found","title":"Not Found","status":404,"detail":"Unknown tool: search","reason":"no tool of this name","code":"tool_not_found","retryable":false}
     web {}
-      400 {"type":"urn:toolyard:problem:bad_request","title":"Bad Request","status":400,"detail":"the handler has several tools: set `toolName`","code":"bad_request","retryable":false}
+      400 {"type":"urn:toolyard:problem:bad_request","title":"Bad Request","status":400,"detail":"the handler has several tools, name one: search, delete","code":"bad_request","retryable":false}
     web {"toolName":"search"}
       200 {"success":true,"toolName":"search","result":{"content":[{"type":"text","text":"found"}]},"durationMs":"(ms)","handlerType":"mcp","warning":"the tool has no output schema: the result was not validated","validation":{"request":{"valid":true}}}
     web {"toolName":"delete"}
       422 {"success":false,"toolName":"delete","result":{"content":[{"type":"text","text":"no"}],"isError":true},"error":"the tool reported an error","durationMs":"(ms)","handlerType":"mcp","validation":{"request":{"valid":true}}}
     none {}
       404 {"type":"urn:toolyard:problem:not_found","title":"Not Found","status":404,"detail":"unknown handler \"none\"","code":"not_found","retryable":false}
+    delete {}
+      404 {"type":"urn:toolyard:problem:not_found","title":"Not Found","status":404,"detail":"\"delete\" is a tool of the handler \"web\"","code":"not_found","retryable":false}
     web {"tool":"x"}
       400 {"type":"urn:toolyard:problem:bad_request","title":"Bad Request","status":400,"detail":"invalid body: tool: unknown field `tool`, expected `toolName` or `arguments` at line 1 column 7","code":"bad_request","retryable":false}
     "#);

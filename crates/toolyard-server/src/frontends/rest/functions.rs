@@ -1,6 +1,7 @@
 //! `/functions`: hosted functions, for their callers and authors.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{FromRequest, Request, State};
 use axum::response::Response;
@@ -8,8 +9,8 @@ use http::StatusCode;
 use http::request::Parts;
 use serde::Deserialize;
 use serde_json::json;
-use tokio::time::Instant;
-use toolyard_core::{Call, CallTarget, ErrorCode, Json, Outcome, ToolError};
+use tokio::time::{Instant, timeout};
+use toolyard_core::{BackendPhase, Call, CallTarget, ErrorCode, Json, Outcome, Registry, ToolError};
 use toolyard_functions::host::DeletionTarget;
 use toolyard_functions::project::ProjectUpload;
 use toolyard_functions::{FunctionError, FunctionHost, LogQuery, VersionBump, VersionSelector};
@@ -225,6 +226,7 @@ pub(super) async fn publish(
                 return json_value(StatusCode::OK, &publication);
             }
             audit.record(AuditAction::FunctionPublished, &format!("{id}@{}", publication.version));
+            wait_until_served(&rest, &id).await;
             json_value(StatusCode::CREATED, &publication)
         }
         Err(FunctionError::TestsFailed { failed, reports, .. }) => {
@@ -233,6 +235,21 @@ pub(super) async fn publish(
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// Maximum time that a publication waits for the function's handlers.
+const SERVED_WITHIN: Duration = Duration::from_secs(5);
+
+/// Waits until the handlers of a function have its tools, so that its author can call them next.
+async fn wait_until_served(rest: &RestState, id: &str) {
+    let handlers = rest.reporter.handlers_of_function(id);
+    let is_served = |registry: &Arc<Registry>| {
+        let phases = registry.phases().iter().filter(|(name, _)| handlers.iter().any(|own| **own == **name));
+        phases.into_iter().all(|(_, phase)| *phase == BackendPhase::Ready)
+    };
+    let mut registry = rest.gateway.watch();
+    // A handler that fails for another reason is reported by the status.
+    let _late = timeout(SERVED_WITHIN, registry.wait_for(is_served)).await;
 }
 
 /// `POST /functions/{id}/{version}/test`: runs the test cases of a version.

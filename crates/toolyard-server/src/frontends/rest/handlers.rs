@@ -94,7 +94,14 @@ impl FromRequestParts<Arc<RestState>> for KnownHandler {
 
     async fn from_request_parts(parts: &mut Parts, rest: &Arc<RestState>) -> Result<Self, ProblemDetails> {
         let UrlPath(name) = UrlPath::<String>::from_request_parts(parts, rest).await?;
-        let kind = rest.reporter.kind_of(&name).ok_or_else(|| unknown_handler(&name))?;
+        let unknown = || match rest.gateway.registry().tool(&name) {
+            Ok(tool) => {
+                let handler = &tool.handler.name;
+                ProblemDetails::not_found(format!("{name:?} is a tool of the handler {handler:?}"))
+            }
+            Err(_) => unknown_handler(&name),
+        };
+        let kind = rest.reporter.kind_of(&name).ok_or_else(unknown)?;
         Ok(Self { name, kind })
     }
 }
@@ -142,6 +149,9 @@ fn unknown_handler(name: &str) -> ProblemDetails {
     ProblemDetails::not_found(format!("unknown handler {name:?}"))
 }
 
+/// Maximum number of tools that an error names.
+const MAX_TOOLS_NAMED: usize = 10;
+
 /// Returns the named tool of a handler, or its only one.
 fn tool(
     registry: &Registry,
@@ -154,7 +164,12 @@ fn tool(
         return match (candidates.next(), candidates.next()) {
             (Some(only), None) => Ok(only.clone()),
             (None, _) => Err(ProblemDetails::not_found("the handler has no known tool yet")),
-            _ => Err(ProblemDetails::bad_request("the handler has several tools: set `toolName`")),
+            (Some(first), Some(second)) => {
+                let all = [first, second].into_iter().chain(candidates);
+                let names: Vec<_> = all.take(MAX_TOOLS_NAMED).map(|entry| &*entry.name).collect();
+                let names = names.join(", ");
+                Err(ProblemDetails::bad_request(format!("the handler has several tools, name one: {names}")))
+            }
         };
     };
     let mut matching: Vec<_> =

@@ -22,7 +22,7 @@ use crate::support::gateway::{TestGateway, toolyard};
 const SHOWN_ELSEWHERE: &[(&str, &str, &str)] = &[
     (
         "too many running programs",
-        "crates/toolyard/tests/it/processes.rs",
+        "crates/toolyard/tests/full/processes.rs",
         "(too many running programs (at most 1))",
     ),
     (
@@ -40,12 +40,12 @@ const SHOWN_ELSEWHERE: &[(&str, &str, &str)] = &[
     ("host unreachable", "crates/toolyard-net/src/failure.rs", r#"Some("host unreachable")"#),
     (
         "no worker announces itself",
-        "crates/toolyard-bus/tests/it/remote.rs",
+        "crates/toolyard-bus/tests/full/remote.rs",
         r#""no worker announces itself on the message bus""#,
     ),
     (
         "message broker cannot be used",
-        "crates/toolyard-bus/tests/it/faults.rs",
+        "crates/toolyard-bus/tests/full/faults.rs",
         r#""the message broker cannot be used: ""#,
     ),
     ("connecting timed out", "crates/toolyard-net/src/failure.rs", r#"Some("connecting timed out")"#),
