@@ -23,9 +23,11 @@ mod query;
 #[cfg(test)]
 mod query_tests;
 mod ranking;
+mod schema_text;
 mod search;
 mod server_index;
 mod tool_document;
+mod values;
 mod vocabulary;
 mod words;
 
@@ -38,5 +40,6 @@ pub use fusion::{FUSED_RANKS, VECTOR_WEIGHT, fuse};
 pub use index::{IndexChange, ToolIndex};
 pub use lexicon::SearchLexicon;
 pub use ranking::{FieldWeight, RankingWeights, ToolField};
+pub use schema_text::schema_parameters;
 pub use search::SearchHit;
 pub use tool_document::ToolDocument;

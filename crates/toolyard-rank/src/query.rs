@@ -7,6 +7,7 @@ use std::ops::RangeInclusive;
 use crate::compounds;
 use crate::index::{TermPosting, ToolIndex};
 use crate::lexicon::LanguageEvidence;
+use crate::values;
 use crate::words;
 
 /// Maximum length of a query, in bytes; the rest is ignored.
@@ -46,7 +47,11 @@ pub(crate) struct ParsedQuery<'i> {
 /// A word of a query and its variants. Repeated words share one term.
 pub(crate) struct QueryTerm<'i> {
     /// The stem of the word.
-    pub(crate) stem: String,
+    stem: String,
+    /// The stem of the likeliest correction, if no tool has the word.
+    correction: Option<String>,
+    /// `true` for a value, such as a number or a quoted text, which tools have in their texts and not in their names.
+    pub(crate) is_value: bool,
     /// The occurrences of the word in tools, and of related words.
     pub(crate) variants: Vec<TermVariant<'i>>,
     /// The weight of the term.
@@ -56,6 +61,13 @@ pub(crate) struct QueryTerm<'i> {
     /// Degree to which tools have the word.
     matched: TermMatch,
     language: LanguageEvidence,
+}
+
+impl QueryTerm<'_> {
+    /// The stem of the word as tools spell it.
+    pub(crate) fn spelled(&self) -> &str {
+        self.correction.as_deref().unwrap_or(&self.stem)
+    }
 }
 
 /// The occurrences of a form of a word in tools, and the weight of the form.
@@ -91,8 +103,20 @@ pub(crate) struct QueryClause {
 
 impl<'i> ParsedQuery<'i> {
     pub(crate) fn new(text: &str, index: &'i ToolIndex) -> Self {
+        let text = words::truncate(text, MAX_QUERY_BYTES);
+        let has_values = index.ranking.value_in_name < 1.0;
+        let mut query = Self::read(text, index, has_values);
+        // A query of nothing but a quoted text or a number is a wish.
+        if has_values && query.terms.iter().all(|term| term.is_value) {
+            query = Self::read(text, index, false);
+        }
+        query.set_weights(index);
+        query
+    }
+
+    fn read(text: &str, index: &'i ToolIndex, has_values: bool) -> Self {
         let mut query = Self::default();
-        for clause in clauses(words::truncate(text, MAX_QUERY_BYTES)) {
+        for clause in clauses(text) {
             let mut reader = ClauseReader {
                 query: &mut query,
                 index,
@@ -100,13 +124,15 @@ impl<'i> ParsedQuery<'i> {
                 before: VecDeque::new(),
                 names: names(clause),
             };
-            words::each_word(clause, |word| reader.word(word));
+            let parts = if has_values { values::parts(clause) } else { vec![(clause, false)] };
+            for (part, is_value) in parts {
+                words::each_word(part, |word| reader.word(word, is_value));
+            }
             let terms = reader.terms;
             if !terms.is_empty() {
                 query.add_clause(&terms);
             }
         }
-        query.set_weights(index);
         query
     }
 
@@ -136,7 +162,7 @@ impl<'i> ParsedQuery<'i> {
         for term in &mut self.terms {
             let occurrences = f32::from(term.occurrences);
             let repeated = occurrences * (ranking.k3 + 1.0) / (occurrences + ranking.k3);
-            let filler = if index.lexicon.is_filler(&term.stem) { ranking.filler } else { 1.0 };
+            let filler = if index.lexicon.is_filler(term.spelled()) { ranking.filler } else { 1.0 };
             term.weight = repeated * filler;
         }
     }
@@ -178,30 +204,37 @@ struct ClauseReader<'q, 'i> {
 }
 
 impl ClauseReader<'_, '_> {
-    fn word(&mut self, word: &str) {
+    fn word(&mut self, word: &str, is_value: bool) {
         let is_stop = self.index.lexicon.is_stop(word);
         self.query.has_english_word |= is_stop && !SHARED_STOP_WORDS.contains(&word);
-        let term = if is_stop { None } else { self.term(word) };
+        let term = if is_stop { None } else { self.term(word, is_value) };
         self.terms.extend(term);
         self.before.push_back((word.to_owned(), term));
         if self.before.len() > MAX_JOINED_WORDS {
             self.before.pop_front();
         }
-        (0..self.before.len() - 1).for_each(|start| self.join(start));
+        if !is_value {
+            (0..self.before.len() - 1).for_each(|start| self.join(start));
+        }
     }
 
     /// Returns the index of the term of a word, which is added unless there are too many.
-    fn term(&mut self, word: &str) -> Option<usize> {
+    fn term(&mut self, word: &str, is_value: bool) -> Option<usize> {
         let stem = self.index.lexicon.stem(word).into_owned();
         if let Some(at) = self.query.terms.iter().position(|other| other.stem == stem) {
-            let occurrences = &mut self.query.terms[at].occurrences;
-            *occurrences = occurrences.saturating_add(1);
+            let occurrences = self.query.terms[at].occurrences.saturating_add(1);
+            // What is a word anywhere in the query is no value.
+            if self.query.terms[at].is_value && !is_value {
+                self.query.terms[at] = query_term(word, stem, self.index);
+            }
+            self.query.terms[at].occurrences = occurrences;
             return Some(at);
         }
         if self.query.terms.len() == MAX_TERMS {
             return None;
         }
-        let mut term = query_term(word, stem, self.index);
+        let mut term =
+            if is_value { value_term(stem, self.index) } else { query_term(word, stem, self.index) };
         if self.names.contains(word) {
             term.language = LanguageEvidence::Neutral;
         }
@@ -264,20 +297,40 @@ fn query_term<'i>(word: &str, stem: String, index: &'i ToolIndex) -> QueryTerm<'
             }
         }
     }
-    let mut matched = TermMatch::Known;
+    let (mut matched, mut correction) = (TermMatch::Known, None);
     if variants.is_empty() && ranking.spelling > 0.0 {
         matched = TermMatch::Corrected;
         for other in index.vocabulary.corrections(word) {
-            let postings = Cow::Borrowed(index.postings(&lexicon.stem(other)));
+            let stem = lexicon.stem(other).into_owned();
+            let postings = Cow::Borrowed(index.postings(&stem));
             let document_frequency = postings.len();
             variants.push(TermVariant { postings, document_frequency, weight: ranking.spelling });
+            correction.get_or_insert(stem);
         }
     }
     if variants.is_empty() {
         matched = TermMatch::Unknown;
     }
     let language = lexicon.language(word);
-    QueryTerm { stem, variants, weight: 1.0, occurrences: 1, matched, language }
+    QueryTerm { stem, correction, is_value: false, variants, weight: 1.0, occurrences: 1, matched, language }
+}
+
+/// The term of a word in a value, which has no other form and no language.
+fn value_term(stem: String, index: &ToolIndex) -> QueryTerm<'_> {
+    let postings = index.postings(&stem);
+    let document_frequency = postings.len();
+    let variant = TermVariant { postings: Cow::Borrowed(postings), document_frequency, weight: 1.0 };
+    let matched = if postings.is_empty() { TermMatch::Unknown } else { TermMatch::Known };
+    QueryTerm {
+        stem,
+        correction: None,
+        is_value: true,
+        variants: vec![variant],
+        weight: 1.0,
+        occurrences: 1,
+        matched,
+        language: LanguageEvidence::Neutral,
+    }
 }
 
 /// The words of a clause, after its first one, that begin with a capital letter, in lower case.

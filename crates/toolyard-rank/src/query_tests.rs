@@ -164,3 +164,31 @@ fn queries_of_other_languages_find_nothing() {
     check_services("как создать задачу", &[]);
     check_services("astronomy", &[]);
 }
+
+#[test]
+fn values_match_texts_and_no_names() {
+    let document = |name: &str, description: &str, parameters: &[(&str, &str)]| ToolDocument {
+        key: name.to_owned(),
+        name: name.to_owned(),
+        description: description.to_owned(),
+        parameters: parameters.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect(),
+        ..ToolDocument::default()
+    };
+    let tools = vec![
+        document("multiply_by_4", "Multiplies it", &[]),
+        document("to_roman", "Writes roman numerals", &[]),
+        document("get_weather", "Forecasts rain", &[]),
+        document("lookup_music", "Finds songs", &[("genre", "One of\nPop\nMetal")]),
+    ];
+    let index = empty().apply([IndexChange::Put { server: "tools".to_owned(), tools }]);
+    for (query, expected) in [
+        ("write 4 in roman numerals", ["to_roman"].as_slice()),
+        ("songs called \"Weather\"", &["lookup_music"]),
+        ("something by 'Metal' people", &["lookup_music"]),
+        ("\"get_weather\"", &["get_weather"]),
+        ("4", &["multiply_by_4"]),
+    ] {
+        let hits = index.search(query, 10);
+        assert_eq!(hits.iter().map(|hit| &*hit.key).collect::<Vec<_>>(), expected, "{query}");
+    }
+}

@@ -9,7 +9,7 @@ pub enum ToolField {
     Description,
     /// Names of the parameters.
     Parameter,
-    /// Descriptions of the parameters.
+    /// Descriptions of the parameters, and their possible values.
     ParameterText,
     /// Name of the server.
     Server,
@@ -44,6 +44,12 @@ pub struct RankingWeights {
     pub spelling: f32,
     /// Weight of a word that is joined or split otherwise in the tool, relative to the word itself.
     pub compound: f32,
+    /// Weight of a value of the query, such as a number or a quoted text, in names of tools, parameters and servers,
+    /// relative to its weight in other texts; 1 leaves the step out.
+    pub value_in_name: f32,
+    /// Share of the texts of a tool as one text, as in BM25, in the score of a word; the rest is that of the fields. From 0
+    /// to 1.
+    pub whole_text: f32,
     /// Saturation of words that are repeated in the query, as in BM25: 0 if they count once. A large value leaves the step
     /// out.
     pub k3: f32,
@@ -71,15 +77,17 @@ impl Default for RankingWeights {
                 weight(3.0, 0.5),
                 weight(1.0, 0.75),
                 weight(1.0, 0.75),
-                weight(0.5, 0.5),
+                weight(1.0, 0.5),
                 weight(1.0, 0.5),
             ],
             k1: 1.5,
             synonym: 0.3,
             abbreviation: 0.6,
             filler: 0.5,
-            spelling: 0.6,
+            spelling: 1.0,
             compound: 1.0,
+            value_in_name: 0.0,
+            whole_text: 0.25,
             k3: 1.0,
             bigram: 0.3,
             name_coverage: 0.3,

@@ -5,8 +5,8 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use crate::index::{TermPosting, ToolIndex};
-use crate::query::{ParsedQuery, QueryBigram, QueryClause, QueryTerm};
-use crate::ranking::ToolField;
+use crate::query::{ParsedQuery, QueryBigram, QueryClause, QueryTerm, TermVariant};
+use crate::ranking::{RankingWeights, ToolField};
 use crate::server_index::FieldCounts;
 
 /// A matching tool.
@@ -145,6 +145,11 @@ fn is_of_tool(counts: &FieldCounts) -> bool {
     counts.iter().enumerate().any(|(field, count)| *count > 0 && field != ToolField::Server as usize)
 }
 
+/// Returns `true` for fields of names, which have no values.
+fn is_name(field: usize) -> bool {
+    [ToolField::Name, ToolField::Parameter, ToolField::Server].iter().any(|name| *name as usize == field)
+}
+
 /// A hit, in the order of results.
 struct RankedSlot<'i> {
     slot: usize,
@@ -201,9 +206,8 @@ impl<'i> IndexSearch<'i> {
     fn term(&mut self, term: &QueryTerm<'_>) -> SlotScores {
         let mut slots = Vec::new();
         for variant in &term.variants {
-            let postings = &variant.postings;
-            let idf = self.index.idf(variant.document_frequency);
-            self.variant(postings, variant.weight, idf * term.weight, &mut slots);
+            let idf = self.index.idf(variant.document_frequency) * term.weight;
+            self.variant(variant, idf, self.name_weight(term), &mut slots);
         }
         for slot in &slots {
             let slot = *slot as usize;
@@ -212,10 +216,16 @@ impl<'i> IndexSearch<'i> {
         self.take_scores(slots)
     }
 
-    fn variant(&mut self, postings: &[TermPosting], weight: f32, idf: f32, slots: &mut Vec<u32>) {
-        for posting in postings {
+    /// The weight of a term in names, relative to other texts.
+    fn name_weight(&self, term: &QueryTerm<'_>) -> f32 {
+        if term.is_value { self.index.ranking.value_in_name } else { 1.0 }
+    }
+
+    fn variant(&mut self, variant: &TermVariant<'_>, idf: f32, in_name: f32, slots: &mut Vec<u32>) {
+        let weight = variant.weight;
+        for posting in variant.postings.iter() {
             let slot = posting.slot as usize;
-            let score = weight * idf * self.saturated_frequency(slot, &posting.counts);
+            let score = weight * idf * self.saturated_frequency(slot, &posting.counts, in_name);
             if self.scratch[slot] == 0.0 && score > 0.0 {
                 slots.push(posting.slot);
             }
@@ -223,26 +233,37 @@ impl<'i> IndexSearch<'i> {
             self.matches_tool[slot] |= score > 0.0 && is_of_tool(&posting.counts);
             // A tool without a score gets no coverage: it would not be reset, and would count for the next word.
             if posting.counts[ToolField::Name as usize] > 0 && self.scratch[slot] > 0.0 {
-                self.term_coverage[slot] = self.term_coverage[slot].max(weight);
+                self.term_coverage[slot] = self.term_coverage[slot].max(weight * in_name);
             }
         }
     }
 
-    /// The saturated term frequency of these occurrences in a tool, as in BM25F.
-    fn saturated_frequency(&self, slot: usize, counts: &FieldCounts) -> f32 {
-        let weight = &self.index.normalized_weights[slot];
-        let count: f32 = counts.iter().zip(weight).map(|(count, weight)| f32::from(*count) * weight).sum();
-        let k1 = self.index.ranking.k1;
-        if count > 0.0 { count * (k1 + 1.0) / (count + k1) } else { 0.0 }
+    /// The saturated term frequency of these occurrences in a tool: that of its fields as in BM25F, and that of all of them
+    /// as one text as in BM25.
+    fn saturated_frequency(&self, slot: usize, counts: &FieldCounts, in_name: f32) -> f32 {
+        let RankingWeights { k1, whole_text, .. } = self.index.ranking;
+        let (mut by_field, mut in_all) = (0.0, 0.0);
+        for (field, count) in counts.iter().enumerate() {
+            let count = f32::from(*count) * if is_name(field) { in_name } else { 1.0 };
+            let weighted = count * self.index.normalized_weights[slot][field];
+            by_field += weighted;
+            // The server's name is no text of the tool, whose length must not decide among tools of one server.
+            let is_server = field == ToolField::Server as usize;
+            in_all += if is_server { weighted } else { count * self.index.whole_weights[slot] };
+        }
+        let saturated = |count: f32| if count > 0.0 { count * (k1 + 1.0) / (count + k1) } else { 0.0 };
+        (1.0 - whole_text) * saturated(by_field) + whole_text * saturated(in_all)
     }
 
     /// The scores of two words that are adjacent in the query, for the tools in which they are adjacent too.
     fn bigram(&self, query: &ParsedQuery<'_>, bigram: &QueryBigram) -> SlotScores {
-        let [one, other] = bigram.terms.map(|term| query.terms[term].stem.as_str());
+        let terms = bigram.terms.map(|term| &query.terms[term]);
+        let [one, other] = terms.map(QueryTerm::spelled);
         let postings = self.index.adjacent(one, other);
         let weight = self.index.ranking.bigram * self.index.idf(postings.len());
+        let in_name = terms.map(|term| self.name_weight(term)).into_iter().fold(1.0, f32::min);
         let frequency =
-            |posting: &TermPosting| self.saturated_frequency(posting.slot as usize, &posting.counts);
+            |posting: &TermPosting| self.saturated_frequency(posting.slot as usize, &posting.counts, in_name);
         postings.iter().map(|posting| (posting.slot, weight * frequency(posting))).collect()
     }
 

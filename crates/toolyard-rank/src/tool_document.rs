@@ -11,6 +11,7 @@ pub struct ToolDocument {
     pub title: Option<String>,
     /// The description.
     pub description: String,
-    /// The names and descriptions of its parameters.
+    /// The names of its parameters, each with its description and possible values, as
+    /// [`schema_parameters`](crate::schema_parameters) reads them.
     pub parameters: Vec<(String, String)>,
 }

@@ -7,6 +7,7 @@ use anyhow::Context;
 use toolyard_rank::{RankingWeights, SearchLexicon, ToolField};
 
 use super::ablation::{self, IndexedSet};
+use super::figures::{self, SetFigures};
 use super::rankers;
 use super::sets::RetrievalSet;
 use super::variants;
@@ -60,22 +61,42 @@ const fn field(
 }
 
 /// All weights that are chosen.
-pub(super) const CHOICES: [WeightChoice; 17] = [
+pub(super) const CHOICES: [WeightChoice; 22] = [
     step("name", "higher weight of names", |it| &mut it.field(ToolField::Name).weight, 1.0, &[2.0, 3.0, 5.0]),
-    field("parameter", "names of parameters", |it| &mut it.field(ToolField::Parameter).weight, &[0.5, 0.0]),
+    field(
+        "parameter",
+        "names of parameters",
+        |it| &mut it.field(ToolField::Parameter).weight,
+        &[2.0, 0.5, 0.0],
+    ),
     field(
         "parameter-text",
-        "descriptions of parameters",
+        "descriptions and values of parameters",
         |it| &mut it.field(ToolField::ParameterText).weight,
-        &[0.5, 0.25, 0.0],
+        &[2.0, 0.5, 0.0],
     ),
     field("server", "names of servers", |it| &mut it.field(ToolField::Server).weight, &[2.0, 0.5, 0.0]),
+    constant("name-length", |it| &mut it.field(ToolField::Name).length_penalty, 0.75, &[0.5, 0.25]),
+    constant(
+        "description-length",
+        |it| &mut it.field(ToolField::Description).length_penalty,
+        0.75,
+        &[0.5, 0.25],
+    ),
+    constant(
+        "parameter-text-length",
+        |it| &mut it.field(ToolField::ParameterText).length_penalty,
+        0.75,
+        &[0.5, 0.25],
+    ),
     constant("k1", |it| &mut it.k1, 1.5, &[0.75, 3.0]),
     step("synonym", "synonyms", |it| &mut it.synonym, 0.0, &[0.15, 0.3, 0.5]),
     step("abbreviation", "abbreviations", |it| &mut it.abbreviation, 0.0, &[0.3, 0.6, 1.0]),
     step("filler", "lower weight of filler words", |it| &mut it.filler, 1.0, &[0.5, 0.25, 0.0]),
-    step("spelling", "corrected words", |it| &mut it.spelling, 0.0, &[0.3, 0.6, 0.8]),
+    step("spelling", "corrected words", |it| &mut it.spelling, 0.0, &[0.3, 0.6, 1.0]),
     step("compound", "joined and split words", |it| &mut it.compound, 0.0, &[0.5, 1.0]),
+    step("value-in-name", "values that are no names", |it| &mut it.value_in_name, 1.0, &[0.5, 0.0]),
+    step("whole-text", "all texts as one", |it| &mut it.whole_text, 0.0, &[0.25, 0.5]),
     step("k3", "saturation of repeated words", |it| &mut it.k3, 1000.0, &[4.0, 1.0, 0.0]),
     step("bigram", "bigrams", |it| &mut it.bigram, 0.0, &[0.15, 0.3, 0.6]),
     step("name-coverage", "names that occur as a whole", |it| &mut it.name_coverage, 0.0, &[0.15, 0.3, 0.6]),
@@ -113,11 +134,19 @@ pub(super) fn changed(settings: &[String]) -> anyhow::Result<RankingWeights> {
     Ok(ranking)
 }
 
+/// The weights that are chosen on all sets, and on all but each one.
+pub(super) struct ChosenWeights {
+    /// The weights that are chosen on all sets.
+    pub(super) on_all: RankingWeights,
+    /// By set that is left out.
+    pub(super) held_out: Vec<HeldOutFigures>,
+}
+
 /// The figures on a set that the steps and weights were not chosen on.
 pub(super) struct HeldOutFigures {
-    /// nDCG with the steps and weights that were chosen on the other sets.
-    pub(super) chosen: f64,
-    /// The same without the tables that were written by hand.
+    /// The figures with the steps and weights that were chosen on the other sets.
+    pub(super) chosen: SetFigures,
+    /// nDCG with those chosen without the tables that were written by hand.
     pub(super) without_rows: f64,
     /// The chosen weights.
     pub(super) weights: RankingWeights,
@@ -131,47 +160,73 @@ const VARIANTS: [&str; 4] =
 /// The weights of tables that were written by hand.
 pub(super) const ROWS: [&str; 3] = ["synonym", "abbreviation", "filler"];
 
-/// Chooses steps and weights on all sets but one, and measures them on that one, for each set.
-pub(super) fn leave_one_out(sets: &[IndexedSet<'_>], lexicon: &Arc<SearchLexicon>) -> Vec<HeldOutFigures> {
-    let variants = variants::VARIANTS.iter().filter(|variant| VARIANTS.contains(&variant.name));
-    let varied: Vec<Vec<RetrievalSet>> = variants
-        .map(|variant| sets.iter().map(|(set, _)| variant.apply(set, MAX_QUERIES)).collect())
-        .collect();
-    let varied: Vec<Vec<IndexedSet<'_>>> = varied
-        .iter()
-        .map(|sets| sets.iter().map(|set| (set, rankers::index(set, lexicon))).collect())
-        .collect();
-    let evaluate = |ranking: &RankingWeights| -> Vec<f64> {
-        let figures: Vec<_> = varied.iter().map(|sets| ablation::evaluate(sets, ranking)).collect();
-        let of_set = |at: usize| figures.iter().map(|sets| sets[at].all.ndcg_at_10).sum::<f64>();
-        (0..sets.len()).map(|at| of_set(at) / figures.len() as f64).collect()
-    };
-    let mut memo = RankingMemo { evaluate: &evaluate, known: HashMap::new() };
-    let held = sets.iter().enumerate().map(|(at, set)| {
-        let weights = memo.choose(at, &[]);
-        let without_rows = memo.choose(at, &ROWS);
-        let figures = |ranking| ablation::evaluate(std::slice::from_ref(set), ranking)[0].all.ndcg_at_10;
-        HeldOutFigures { chosen: figures(&weights), without_rows: figures(&without_rows), weights }
-    });
-    held.collect()
+/// Chooses steps and weights on all sets.
+pub(super) fn choose_on_all(sets: &[RetrievalSet], lexicon: &Arc<SearchLexicon>) -> RankingWeights {
+    RankingMemo::new(&varied(sets.iter()), lexicon).choose(None, &[])
 }
 
-/// Figures of rankings on all sets, each computed once.
-struct RankingMemo<'e> {
-    evaluate: &'e dyn Fn(&RankingWeights) -> Vec<f64>,
+/// The variants of all sets on which weights are chosen.
+fn varied<'s>(sets: impl Iterator<Item = &'s RetrievalSet> + Clone) -> Vec<Vec<RetrievalSet>> {
+    let variants = variants::VARIANTS.iter().filter(|variant| VARIANTS.contains(&variant.name));
+    variants.map(|variant| sets.clone().map(|set| variant.apply(set, MAX_QUERIES)).collect()).collect()
+}
+
+/// Chooses steps and weights on all sets, and on all but each one, and measures these on that one.
+pub(super) fn leave_one_out(sets: &[IndexedSet<'_>], lexicon: &Arc<SearchLexicon>) -> ChosenWeights {
+    let varied = varied(sets.iter().map(|(set, _)| *set));
+    let mut memo = RankingMemo::new(&varied, lexicon);
+    let held = sets.iter().enumerate().map(|(at, set)| {
+        let weights = memo.choose(Some(at), &[]);
+        let without_rows = memo.choose(Some(at), &ROWS);
+        let figures = |ranking| ablation::evaluate(std::slice::from_ref(set), ranking).swap_remove(0);
+        HeldOutFigures {
+            chosen: figures(&weights),
+            without_rows: figures(&without_rows).all.ndcg_at_10,
+            weights,
+        }
+    });
+    let held_out = held.collect();
+    ChosenWeights { held_out, on_all: memo.choose(None, &[]) }
+}
+
+/// Figures of rankings on the variants of all sets, each computed once.
+struct RankingMemo<'s> {
+    varied: Vec<Vec<IndexedSet<'s>>>,
     known: HashMap<String, Vec<f64>>,
 }
 
-impl RankingMemo<'_> {
-    fn mean_without(&mut self, ranking: &RankingWeights, left_out: usize) -> f64 {
-        let evaluate = self.evaluate;
-        let all = self.known.entry(format!("{ranking:?}")).or_insert_with(|| evaluate(ranking));
-        let rest = all.iter().enumerate().filter(|(at, _)| *at != left_out).map(|(_, ndcg)| ndcg);
-        rest.sum::<f64>() / (all.len() - usize::from(left_out < all.len())) as f64
+impl<'s> RankingMemo<'s> {
+    fn new(varied: &'s [Vec<RetrievalSet>], lexicon: &Arc<SearchLexicon>) -> Self {
+        let index = |set: &'s RetrievalSet| (set, rankers::index(set, lexicon));
+        let varied = varied.iter().map(|sets| sets.iter().map(index).collect()).collect();
+        Self { varied, known: HashMap::new() }
+    }
+
+    /// The nDCG on each set, the mean over the variants.
+    fn evaluate(&self, ranking: &RankingWeights) -> Vec<f64> {
+        let figures: Vec<_> = std::thread::scope(|scope| {
+            let evaluated = self.varied.iter().map(|sets| scope.spawn(|| ablation::evaluate(sets, ranking)));
+            let evaluated: Vec<_> = evaluated.collect();
+            let joined = evaluated.into_iter().map(std::thread::ScopedJoinHandle::join);
+            joined.map(|figures| figures.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+        });
+        let of_set = |at: usize| figures::mean(figures.iter().map(|sets| sets[at].all.ndcg_at_10));
+        (0..figures[0].len()).map(of_set).collect()
+    }
+
+    fn mean_without(&mut self, ranking: &RankingWeights, left_out: Option<usize>) -> f64 {
+        let key = format!("{ranking:?}");
+        let known = self.known.get(&key).cloned();
+        let mut all = known.unwrap_or_else(|| self.evaluate(ranking));
+        self.known.entry(key).or_insert_with(|| all.clone());
+        if let Some(at) = left_out {
+            all.remove(at);
+        }
+        figures::mean(all.into_iter())
     }
 
     /// Chooses one weight after the other on all sets but one, beginning with the ranking without any step.
-    fn choose(&mut self, left_out: usize, fixed: &[&str]) -> RankingWeights {
+    fn choose(&mut self, left_out: Option<usize>, fixed: &[&str]) -> RankingWeights {
         let mut ranking = plain();
         let mut best = self.mean_without(&ranking, left_out);
         for choice in CHOICES.iter().filter(|choice| !fixed.contains(&choice.name)) {

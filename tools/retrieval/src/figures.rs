@@ -65,6 +65,8 @@ impl RankingFigures {
 #[derive(Clone, Default)]
 pub(super) struct SetFigures {
     pub(super) all: RankingFigures,
+    /// nDCG of each query, in percent.
+    pub(super) ndcg: Vec<f64>,
     /// The figures by kind of query, of sets that have kinds.
     pub(super) kinds: BTreeMap<String, RankingFigures>,
 }
@@ -77,12 +79,13 @@ impl SetFigures {
             let ranking = rank(&query.text);
             let figures = RankingFigures::of(query, &ranking.iter().map(String::as_str).collect::<Vec<_>>());
             sums.all += figures;
+            sums.ndcg.push(100.0 * figures.ndcg_at_10);
             if let Some(kind) = &query.kind {
                 *sums.kinds.entry(kind.clone()).or_default() += figures;
             }
         }
         let kinds = sums.kinds.into_iter().map(|(kind, figures)| (kind, figures.mean())).collect();
-        Self { all: sums.all.mean(), kinds }
+        Self { all: sums.all.mean(), ndcg: sums.ndcg, kinds }
     }
 }
 

@@ -15,10 +15,12 @@ mod choice;
 mod embedding_endpoint;
 mod figures;
 mod goals;
+mod interval;
 mod rankers;
 mod report;
 mod sets;
 mod timing;
+mod typos;
 mod variants;
 
 use std::path::Path;
@@ -34,6 +36,7 @@ use self::embedding_endpoint::EmbeddingEndpoint;
 use self::rankers::RankerComparison;
 use self::sets::RetrievalSet;
 use self::timing::RetrievalTiming;
+use self::typos::TypoQueries;
 use self::variants::SetVariant;
 
 /// Number of queries of a set in each variant.
@@ -49,6 +52,9 @@ struct RetrievalArgs {
     /// Show the value of each step of the ranking, and the results of steps and weights chosen on other sets
     #[arg(long)]
     ablate: bool,
+    /// Choose the weights on all sets and print them
+    #[arg(long)]
+    choose: bool,
     /// Measure the time only
     #[arg(long)]
     time: bool,
@@ -84,6 +90,10 @@ fn measure(args: &RetrievalArgs, corpora: &Path) -> anyhow::Result<()> {
         println!("{}", report::timing(&RetrievalTiming::measure(corpora, &sets, &lexicon)?));
         return Ok(());
     }
+    if args.choose {
+        println!("{}", report::weights(&choice::choose_on_all(&sets, &lexicon)));
+        return Ok(());
+    }
     if !args.set.is_empty() {
         let ranking = choice::changed(&args.set)?;
         println!("{}", report::variants(&sets, &compare_variants(&sets, &lexicon, &ranking)));
@@ -107,7 +117,9 @@ fn measure(args: &RetrievalArgs, corpora: &Path) -> anyhow::Result<()> {
     };
     let timing = RetrievalTiming::measure(corpora, &sets, &lexicon)?;
     let variants = compare_variants(&sets, &lexicon, &RankingWeights::default());
-    let held_out = (args.ablate || args.write).then(|| choice::leave_one_out(&indexed, &lexicon));
+    let [tuned_losses, losses] = typo_losses(&sets, &lexicon);
+    let chosen = (args.ablate || args.write).then(|| choice::leave_one_out(&indexed, &lexicon));
+    let goals = goals::quality(&all, chosen.as_ref(), &losses);
     let mut page = include_str!("head.md").to_owned();
     page += &report::comparison(&all, &sets);
     page += &report::doubtful(&indexed);
@@ -116,17 +128,28 @@ fn measure(args: &RetrievalArgs, corpora: &Path) -> anyhow::Result<()> {
         page += &report::hybrid(model, figures);
     }
     page += &report::timing(&timing);
-    page += &report::goals(&all, held_out.as_deref(), &timing);
+    page += &report::goals(goals.iter().chain(&goals::speed(&timing)));
     page += &report::variants(&sets, &variants);
-    if let Some(held_out) = &held_out {
-        page += &report::held_out(held_out, &all);
+    page += &report::typos(&sets, &tuned_losses, &losses);
+    if let Some(chosen) = &chosen {
+        page += &report::held_out(chosen, &all);
         page += &report::steps(&all, &ablation::without_steps(&indexed));
     }
     println!("{page}");
     if args.write {
         std::fs::write(xtask_support::root().join("docs/retrieval.md"), &page).context("write the page")?;
     }
-    goals::ensure_met(&all, held_out.as_deref())
+    goals::ensure_met(&goals)
+}
+
+/// The loss by typing errors on each set, of tuned BM25 and of our ranker.
+fn typo_losses(sets: &[RetrievalSet], lexicon: &Arc<SearchLexicon>) -> [Vec<f64>; 2] {
+    let queries: Vec<TypoQueries> = sets.iter().map(TypoQueries::new).collect();
+    let ours = |queries: &TypoQueries| {
+        let index = rankers::index(&queries.without, lexicon);
+        queries.loss(|set| rankers::ours(set, &index))
+    };
+    [queries.iter().map(|queries| queries.loss(rankers::tuned)).collect(), queries.iter().map(ours).collect()]
 }
 
 /// The lead of a ranking over tuned BM25 on each variant of the sets, by set.

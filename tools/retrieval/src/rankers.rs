@@ -71,6 +71,6 @@ pub(super) fn to_ranked_tool(tool: &CatalogTool, key: String) -> toolyard_rank::
         name: tool.name.clone(),
         title: None,
         description: tool.description().to_owned(),
-        parameters: tool.parameters(),
+        parameters: tool.ranked_parameters(),
     }
 }

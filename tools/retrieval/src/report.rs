@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use toolyard_rank::{RankingWeights, ToolIndex, VECTOR_WEIGHT};
 
-use super::choice::{self, HeldOutFigures};
+use super::choice::{self, ChosenWeights};
 use super::embedding_endpoint::{HybridFigures, MAX_QUERIES, MAX_TOOLS, WEIGHTS};
 use super::figures::{self, RankingFigures, SetFigures};
-use super::goals;
+use super::goals::{self, MeasuredGoal};
+use super::interval::MeanInterval;
 use super::rankers::RankerComparison;
 use super::sets::RetrievalSet;
 use super::timing::{RetrievalTiming, TOOLS};
@@ -139,39 +140,24 @@ fn millis(time: Duration) -> String {
     format!("{:.2} ms", time.as_secs_f64() * 1000.0)
 }
 
-pub(super) fn goals(
-    all: &[(String, RankerComparison)],
-    held_out: Option<&[HeldOutFigures]>,
-    timing: &RetrievalTiming,
-) -> String {
+pub(super) fn goals<'g>(goals: impl Iterator<Item = &'g MeasuredGoal>) -> String {
     let mut table = "\n## Goals\n\n| goal | actual | |\n| --- | --- | --- |\n".to_owned();
-    let mut row = |goal: String, seen: String, is_met: bool| {
-        let met = if is_met { "met" } else { "not met" };
-        let _infallible = writeln!(table, "| {goal} | {seen} | {met} |");
-    };
-    let ndcg = goals::ndcg(all);
-    row(format!("mean nDCG@10, at least {}", goals::MIN_NDCG), format!("{ndcg:.2}"), ndcg >= goals::MIN_NDCG);
-    let chosen = held_out.map(|held| ("weights chosen on other sets", goals::held_out_leads(all, held)));
-    for (weights, leads) in [("built-in weights", goals::leads(all))].into_iter().chain(chosen) {
-        let (lead, least) = (figures::mean(leads.iter().copied()), goals::smallest(&leads));
-        row(
-            format!("{weights}: mean nDCG@10 above that of tuned BM25, at least {:+}", goals::MIN_LEAD),
-            format!("{lead:+.2}"),
-            lead >= goals::MIN_LEAD,
-        );
-        row(
-            format!("{weights}: on the worst set, at least -{}", goals::MAX_LAG),
-            format!("{least:+.2}"),
-            least >= -goals::MAX_LAG,
-        );
+    for MeasuredGoal { goal, actual, is_met } in goals {
+        let met = if *is_met { "met" } else { "not met" };
+        let _infallible = writeln!(table, "| {goal} | {actual} | {met} |");
     }
-    for (goal, most, time) in [
-        ("median time of a query", goals::QUERY_MILLIS, timing.median),
-        ("time to build the index", goals::BUILD_MILLIS, timing.build),
-    ] {
-        let is_met = time.as_secs_f64() * 1000.0 < most;
-        row(format!("{TOOLS} tools: {goal}, under {most} ms"), millis(time), is_met);
-    }
+    table
+}
+
+/// The points that typing errors cost on each set.
+pub(super) fn typos(sets: &[RetrievalSet], tuned: &[f64], ours: &[f64]) -> String {
+    let mut table = "\n## Typing errors\n\n\
+        Loss of nDCG@10, on at most 200 queries of each set, if a word that the wanted tool has in its name, description or parameters has a wrong letter or \
+        two swapped ones:\n\n"
+        .to_owned();
+    table += &set_header("ranker", sets.iter().map(|set| set.name.as_str()));
+    table += &set_row("BM25 tuned", tuned);
+    table += &set_row("ours", ours);
     table
 }
 
@@ -215,37 +201,52 @@ pub(super) fn steps(ours: &[(String, RankerComparison)], without: &[(&str, Vec<S
 }
 
 /// The results on sets that the steps and weights were not chosen on.
-pub(super) fn held_out(held: &[HeldOutFigures], all: &[(String, RankerComparison)]) -> String {
+pub(super) fn held_out(chosen: &ChosenWeights, all: &[(String, RankerComparison)]) -> String {
     let mut table = "\n## Leave one set out\n\n\
-        A program begins with all steps left out, and chooses steps and weights on the five other sets, as they are and in three of the variants above. nDCG@10 \
-        on the set that is left out:\n\n\
+        A program begins with all steps left out, and chooses steps and weights on the other sets, as they are and in three of the variants above. nDCG@10 on \
+        the set that is left out, with confidence intervals of 95 %: that of a set is for other queries over the same tools, that of the mean for other sets.\n\n\
         | set | tuned BM25 | built-in weights | chosen | lead | chosen without the tables | lead |\n\
         | --- | --- | --- | --- | --- | --- | --- |\n"
         .to_owned();
-    let mut rows: Vec<(&str, [f64; 4])> = Vec::new();
-    for ((name, compared), held) in all.iter().zip(held) {
-        let (tuned, ours) = (compared.tuned.all.ndcg_at_10, compared.ours.all.ndcg_at_10);
-        rows.push((name, [tuned, ours, held.chosen, held.without_rows]));
+    let mut rows: Vec<(&str, [f64; 4], MeanInterval)> = Vec::new();
+    for ((name, RankerComparison { tuned, ours, .. }), held) in all.iter().zip(&chosen.held_out) {
+        let ndcg = [tuned, ours, &held.chosen].map(|figures| figures.all.ndcg_at_10);
+        let lead = MeanInterval::of_differences(&held.chosen.ndcg, &tuned.ndcg);
+        rows.push((name, [ndcg[0], ndcg[1], ndcg[2], held.without_rows], lead));
     }
-    let mean = std::array::from_fn(|column| figures::mean(rows.iter().map(|(_, values)| values[column])));
-    rows.push(("**mean**", mean));
-    for (name, [tuned, ours, chosen, without]) in rows {
+    let mean = std::array::from_fn(|column| figures::mean(rows.iter().map(|(_, values, _)| values[column])));
+    let leads: Vec<f64> = rows.iter().map(|(_, _, lead)| lead.mean).collect();
+    rows.push(("**mean**", mean, MeanInterval::of(&leads)));
+    for (name, [tuned, ours, chosen, without], MeanInterval { mean, margin }) in rows {
         let _infallible = writeln!(
             table,
-            "| {name} | {tuned:.2} | {ours:.2} | {chosen:.2} | {:+.2} | {without:.2} | {:+.2} |",
-            chosen - tuned,
+            "| {name} | {tuned:.2} | {ours:.2} | {chosen:.2} | {mean:+.2} ± {margin:.2} | {without:.2} | {:+.2} |",
             without - tuned
         );
     }
-    table += "\nThe tables are synonyms, abbreviations and filler words. The chosen weights:\n\n";
+    table += "\nThe tables are synonyms, abbreviations and filler words. The built-in weights are those that the program chooses on all sets. The weights by \
+        the set that is left out:\n\n";
     let names: Vec<&str> = all.iter().map(|(name, _)| name.as_str()).collect();
-    let _infallible = writeln!(table, "| weight | built-in | {} |", names.join(" | "));
-    table += &format!("{}|\n", "| --- ".repeat(names.len() + 2));
+    let _infallible = writeln!(table, "| weight | built-in | chosen on all | {} |", names.join(" | "));
+    table += &format!("{}|\n", "| --- ".repeat(names.len() + 3));
     for choice in &choice::CHOICES {
         let value = |ranking: &RankingWeights| (choice.weight)(&mut ranking.clone()).to_string();
-        let cells: Vec<String> = held.iter().map(|held| value(&held.weights)).collect();
-        let built_in = value(&RankingWeights::default());
-        let _infallible = writeln!(table, "| {} | {built_in} | {} |", choice.name, cells.join(" | "));
+        let built_in = RankingWeights::default();
+        let rankings = [&built_in, &chosen.on_all].into_iter();
+        let rankings = rankings.chain(chosen.held_out.iter().map(|held| &held.weights));
+        let cells: Vec<String> = rankings.map(value).collect();
+        let _infallible = writeln!(table, "| {} | {} |", choice.name, cells.join(" | "));
+    }
+    table
+}
+
+/// Weights, beside the built-in ones.
+pub(super) fn weights(chosen: &RankingWeights) -> String {
+    let mut table = "| weight | built-in | chosen |\n| --- | --- | --- |\n".to_owned();
+    for choice in &choice::CHOICES {
+        let [built_in, chosen] =
+            [RankingWeights::default(), chosen.clone()].map(|mut ranking| *(choice.weight)(&mut ranking));
+        let _infallible = writeln!(table, "| {} | {built_in} | {chosen} |", choice.name);
     }
     table
 }

@@ -78,7 +78,12 @@ impl CatalogTool {
         self.input_schema = Value::Null;
     }
 
-    /// Its parameters and their descriptions.
+    /// Its parameters, as our ranker reads them.
+    pub(super) fn ranked_parameters(&self) -> Vec<(String, String)> {
+        toolyard_rank::schema_parameters(&self.input_schema)
+    }
+
+    /// Its parameters and their descriptions, as the baseline reads them.
     pub(super) fn parameters(&self) -> Vec<(String, String)> {
         let mut parameters = Vec::new();
         read_parameters(&self.input_schema, 0, &mut parameters);

@@ -51,7 +51,7 @@ impl SetVariant {
 pub(super) struct SeededNumbers(u64);
 
 impl SeededNumbers {
-    fn new(text: &str) -> Self {
+    pub(super) fn new(text: &str) -> Self {
         Self(text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         }))
@@ -145,43 +145,54 @@ fn other_request(text: &str, numbers: &mut SeededNumbers) -> String {
 /// Minimum length of a word that is misspelled.
 const MIN_MISSPELLED: usize = 5;
 
-/// Replaces a random word for which `change` returns another one.
-fn change_word(
+/// An error in a word, of at least five letters.
+pub(super) type Misspelling = fn(&str, &mut SeededNumbers) -> Option<String>;
+
+/// Misspells a random word among those for which `is_able` returns `true`.
+pub(super) fn misspell(
     text: &str,
     numbers: &mut SeededNumbers,
-    change: impl Fn(&str, &mut SeededNumbers) -> Option<String>,
+    misspelling: Misspelling,
+    is_able: impl Fn(&str) -> bool,
 ) -> String {
     let mut words: Vec<String> = text.split(' ').map(str::to_owned).collect();
     let able: Vec<usize> = (0..words.len())
         .filter(|at| {
-            words[*at].len() >= MIN_MISSPELLED && words[*at].bytes().all(|byte| byte.is_ascii_alphabetic())
+            let word = &words[*at];
+            word.len() >= MIN_MISSPELLED
+                && word.bytes().all(|byte| byte.is_ascii_alphabetic())
+                && is_able(word)
         })
         .collect();
     if !able.is_empty() {
         let at = able[numbers.below(able.len())];
-        if let Some(changed) = change(&words[at], numbers) {
+        if let Some(changed) = misspelling(&words[at], numbers) {
             words[at] = changed;
         }
     }
     words.join(" ")
 }
 
+pub(super) fn replace_letter(word: &str, numbers: &mut SeededNumbers) -> Option<String> {
+    let at = numbers.below(word.len());
+    let wrong = char::from(b'a' + numbers.below(26) as u8);
+    Some(format!("{}{wrong}{}", &word[..at], &word[at + 1..]))
+}
+
+pub(super) fn swap_letters(word: &str, numbers: &mut SeededNumbers) -> Option<String> {
+    let mut letters: Vec<char> = word.chars().collect();
+    let able: Vec<usize> = (1..letters.len()).filter(|at| letters[at - 1] != letters[*at]).collect();
+    let at = *able.get(numbers.below(able.len().max(1)))?;
+    letters.swap(at - 1, at);
+    Some(letters.into_iter().collect())
+}
+
 fn wrong_letter(text: &str, numbers: &mut SeededNumbers) -> String {
-    change_word(text, numbers, |word, numbers| {
-        let at = numbers.below(word.len());
-        let wrong = char::from(b'a' + numbers.below(26) as u8);
-        Some(format!("{}{wrong}{}", &word[..at], &word[at + 1..]))
-    })
+    misspell(text, numbers, replace_letter, |_| true)
 }
 
 fn swapped_letters(text: &str, numbers: &mut SeededNumbers) -> String {
-    change_word(text, numbers, |word, numbers| {
-        let mut letters: Vec<char> = word.chars().collect();
-        let able: Vec<usize> = (1..letters.len()).filter(|at| letters[at - 1] != letters[*at]).collect();
-        let at = *able.get(numbers.below(able.len().max(1)))?;
-        letters.swap(at - 1, at);
-        Some(letters.into_iter().collect())
-    })
+    misspell(text, numbers, swap_letters, |_| true)
 }
 
 fn joined_words(text: &str, numbers: &mut SeededNumbers) -> String {

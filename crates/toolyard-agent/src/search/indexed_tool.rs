@@ -3,12 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use toolyard_core::registry::EntryKind;
 use toolyard_core::{Registry, RegistryEntry, Tool};
-
-/// Maximum depth of indexed parameters.
-const DEEPEST: usize = 3;
 
 /// A tool under its published name. It does not keep the tool's handler alive.
 #[derive(Debug, Clone)]
@@ -55,8 +52,6 @@ impl IndexedTool {
     pub(super) fn ranked(&self) -> toolyard_rank::ToolDocument {
         let definition = self.tool.definition.to_json().to_value();
         let text = |value: &Value| value.as_str().map(str::to_owned);
-        let mut parameters = Vec::new();
-        read_parameters(&definition["inputSchema"], 0, &mut parameters);
         // The server is indexed separately, so a prefix would count twice. A name that an operator chose is indexed
         // unchanged.
         let name = self.own.as_ref().unwrap_or(&self.name);
@@ -65,17 +60,7 @@ impl IndexedTool {
             name: name.to_string(),
             title: text(&definition["title"]).or_else(|| text(&definition["annotations"]["title"])),
             description: text(&definition["description"]).unwrap_or_default(),
-            parameters,
-        }
-    }
-}
-
-fn read_parameters(schema: &Value, depth: usize, into: &mut Vec<(String, String)>) {
-    for (name, schema) in schema["properties"].as_object().into_iter().flat_map(Map::iter) {
-        let description = schema["description"].as_str().unwrap_or_default();
-        into.push((name.clone(), description.to_owned()));
-        if depth < DEEPEST {
-            read_parameters(schema, depth + 1, into);
+            parameters: toolyard_rank::schema_parameters(&definition["inputSchema"]),
         }
     }
 }
