@@ -70,7 +70,11 @@ pub(crate) async fn run(
             });
         }
     };
-    let report = StartReport { origin, store_problem, keys: describe_keys(&store).await };
+    let keys = match manifest.process.allow_unauthenticated || store_problem.is_some() {
+        true => None,
+        false => describe_keys(&store).await,
+    };
+    let report = StartReport { origin, store_problem, keys };
     let is_demo = paths.is_empty();
     // Standard input cannot be read again.
     let reload = (!reads_stdin).then_some(move || read().map_err(|problems| format!("{problems:#}")));

@@ -163,6 +163,7 @@ fn manifest_without_clients_has_the_demo() {
     fs::write(home.project().join("toolyard.yaml"), "# mine\n").unwrap();
     assert_snapshot!(home.run(&["init", "--force"]), @"
     wrote toolyard.yaml; the previous version is in toolyard.yaml.bak
+      no servers of clients: its only handler is the demo
 
     next: toolyard serve
     --- exit status 0

@@ -210,7 +210,8 @@ fn for_programs() {
     let next = last["next"].to_string();
     let first = json(&["audit", "--before", &next]);
     assert_eq!((&first["records"][0]["action"], first.get("next")), (&json!("key_created"), None));
-    let for_people = run(toolyard(folder.path()).args(["audit", "--limit", "1"]));
+    let mut for_people = toolyard(folder.path());
+    let for_people = run(for_people.env("TOOLYARD_STATE_DIR", folder.path()).args(["audit", "--limit", "1"]));
     assert_eq!(
         for_people.stderr.trim_end(),
         format!("note: there may be more records; continue with `--before {next}`")
