@@ -16,10 +16,10 @@ use crate::web_url::WebUrl;
 const MAX_ARTICLE_ELEMENTS: usize = 50_000;
 
 /// Part of the content of a page that its article must have, in percent.
-const ARTICLE_SHARE: usize = 60;
+const ARTICLE_SHARE: usize = 75;
 
-/// The same for a page that says that it is an article.
-const SAID_ARTICLE_SHARE: usize = 20;
+/// Length in characters from which the article of a page is its content if the page says that it is an article.
+const SAID_ARTICLE_CHARS: usize = 500;
 
 /// The element of the article in a document in which it was found.
 const ARTICLE: &str = "#readability-page-1";
@@ -27,6 +27,9 @@ const ARTICLE: &str = "#readability-page-1";
 /// Elements by which a page says that it is an article.
 const ARTICLE_TYPES: &str =
     "meta[property='og:type'][content='article'], [itemtype$=Article], [itemtype$=BlogPosting]";
+
+/// Elements by which a page says that it is a product.
+const PRODUCT_TYPES: &str = "meta[property='og:type'][content^=product], [itemtype$='schema.org/Product']";
 
 /// Maximum length of a title in characters.
 const MAX_TITLE: usize = 300;
@@ -59,12 +62,14 @@ fn document_text(document: Document, url: &WebUrl) -> PageText {
     let base = base_url(&document, url);
     tree::name_languages(&document);
     tree::break_code_lines(&document);
-    if posts::is_discussion(&document)
+    let facts = product::facts(&document);
+    if facts.is_none()
+        && !document.select(PRODUCT_TYPES).exists()
+        && posts::is_discussion(&document)
         && let Some(text) = discussion(&document.clone(), &base)
     {
         return titled(&metadata_title(document), text);
     }
-    let facts = product::facts(&document);
     let is_said_article = says_article(&document);
     // The whole page, before the search for the article changes it.
     let page = document.clone();
@@ -76,8 +81,8 @@ fn document_text(document: Document, url: &WebUrl) -> PageText {
         Ok(article) => (article.title.clone(), article.length),
         Err(_) => (metadata_title(page.clone()), 0),
     };
-    let share = if is_said_article { SAID_ARTICLE_SHARE } else { ARTICLE_SHARE };
-    let is_article = article > 0 && article * 100 >= rest.text().trim().chars().count() * share;
+    let is_article = is_said_article && article >= SAID_ARTICLE_CHARS
+        || article > 0 && article * 100 >= rest.text().trim().chars().count() * ARTICLE_SHARE;
     let text = match is_article {
         true => article_text(&reader.doc, &base),
         false => markdown_of(&rest, &base),
