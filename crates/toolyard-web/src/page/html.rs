@@ -63,14 +63,14 @@ fn document_text(document: Document, url: &WebUrl) -> PageText {
     tree::name_languages(&document);
     tree::break_code_lines(&document);
     let facts = product::facts(&document);
-    if facts.is_none()
-        && !document.select(PRODUCT_TYPES).exists()
+    let is_product = facts.is_some() || document.select(PRODUCT_TYPES).exists();
+    if !is_product
         && posts::is_discussion(&document)
         && let Some(text) = discussion(&document.clone(), &base)
     {
         return titled(&metadata_title(document), text);
     }
-    let is_said_article = says_article(&document);
+    let is_said_article = !is_product && says_article(&document);
     // The whole page, before the search for the article changes it.
     let page = document.clone();
     let config = Config { max_elements_to_parse: MAX_ARTICLE_ELEMENTS, ..Config::default() };
