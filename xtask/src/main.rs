@@ -57,6 +57,9 @@ enum XtaskCommand {
     /// Convert real OpenAPI documents to tools and judge the result
     #[command(disable_help_flag = true)]
     Corpus(ToolArgs),
+    /// Measure the conversion of real web pages to Markdown
+    #[command(disable_help_flag = true)]
+    Pages(ToolArgs),
     /// Measure the tool search on public catalogs and queries
     #[command(disable_help_flag = true)]
     Retrieval(ToolArgs),
@@ -87,6 +90,7 @@ fn execute() -> anyhow::Result<()> {
         XtaskCommand::Fuzz(args) => fuzz::run(&args),
         XtaskCommand::Matrix(args) => XtaskTool::Matrix.exec(&args),
         XtaskCommand::Corpus(args) => XtaskTool::Corpus.exec(&args),
+        XtaskCommand::Pages(args) => XtaskTool::Pages.exec(&args),
         XtaskCommand::Retrieval(args) => XtaskTool::Retrieval.exec(&args),
         XtaskCommand::Dist(args) => XtaskTool::Dist.exec(&args),
         XtaskCommand::Drive(args) => conformance::drive(&args),

@@ -16,6 +16,7 @@ pub(crate) enum XtaskTool {
     Corpus,
     Dist,
     Matrix,
+    Pages,
     Retrieval,
 }
 
@@ -34,6 +35,7 @@ impl XtaskTool {
             XtaskTool::Corpus => "xtask-corpus",
             XtaskTool::Dist => "xtask-dist",
             XtaskTool::Matrix => "xtask-matrix",
+            XtaskTool::Pages => "xtask-pages",
             XtaskTool::Retrieval => "xtask-retrieval",
         }
     }
@@ -42,7 +44,7 @@ impl XtaskTool {
     fn is_optimised(self, args: &ToolArgs) -> bool {
         match self {
             XtaskTool::Bench => !args.args.iter().any(|arg| arg == "--quick"),
-            XtaskTool::Corpus | XtaskTool::Retrieval => true,
+            XtaskTool::Corpus | XtaskTool::Pages | XtaskTool::Retrieval => true,
             XtaskTool::Arena | XtaskTool::Dist | XtaskTool::Matrix => false,
         }
     }

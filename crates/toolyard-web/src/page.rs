@@ -3,14 +3,24 @@
 //! - `charset`: decodes bytes to text;
 //! - [`media`]: the kinds of texts;
 //! - [`html`]: HTML as Markdown;
+//! - `content`: the content of a page that is no article;
+//! - `class_words`: names of the parts of pages;
+//! - `outline`: the parts of a page with the numbers of their words;
+//! - `posts`: the posts of a discussion;
+//! - `product`: facts about a product;
 //! - `parser`: parses HTML within limits;
 //! - `table`: tables in the form that Markdown has;
 //! - `tree`: the elements of a page, without what is no content.
 
 mod charset;
+mod class_words;
+mod content;
 pub mod html;
 pub mod media;
+mod outline;
 mod parser;
+mod posts;
+mod product;
 mod table;
 #[cfg(test)]
 mod tests;

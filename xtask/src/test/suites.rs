@@ -88,6 +88,7 @@ pub(super) const SUITES: &[TestSuite] = &[
     TestSuite { name: "doc-tests", paths: &["crates/toolyard-sdk/", "crates/toolyard-core/"], needs: Peers, run: Run(doc_tests) },
     TestSuite { name: "corpus", paths: &["crates/toolyard-openapi/"], needs: Peers, run: Run(|_| XtaskTool::Corpus.check::<&str>(&[])) },
     TestSuite { name: "retrieval", paths: &["crates/toolyard-rank/"], needs: Peers, run: Run(|_| XtaskTool::Retrieval.check::<&str>(&[])) },
+    TestSuite { name: "pages", paths: &["crates/toolyard-web/src/page"], needs: Peers, run: Run(|_| XtaskTool::Pages.check::<&str>(&[])) },
     TestSuite { name: "matrix", paths: &["crates/toolyard-mcp/"], needs: Peers, run: Run(|_| XtaskTool::Matrix.check(&["--check"])) },
     TestSuite { name: "conformance", paths: &["crates/toolyard-mcp/"], needs: Peers, run: Run(|_| conforms(ConformanceSubject::Gateway)) },
     TestSuite { name: "conformance-sdk", paths: &["crates/toolyard-sdk/"], needs: Peers, run: Run(|_| conforms(ConformanceSubject::Sdk)) },

@@ -1,26 +1,35 @@
 //! HTML as Markdown.
 //!
-//! `dom_smoothie` finds the main content, by the rules of the reader view of Firefox, and `dom_query` writes it as
-//! Markdown. Pages that are no articles, such as lists and indexes, keep everything but navigation and the like.
+//! `dom_smoothie` finds the article of a page, by the rules of the reader view of Firefox, and `dom_query` writes it as
+//! Markdown. A page of which an article would be too small a part, such as a list, a product or an index, keeps what is
+//! not [beside its content](super::content), and a discussion its [posts](super::posts).
 
 use dom_query::{Document, NodeRef};
 use dom_smoothie::{Config, Readability};
 
+use super::outline::count_words;
 use super::parser::{self, ParsedPage};
-use super::{PageText, table, tree};
+use super::{PageText, content, posts, product, table, tree};
 use crate::web_url::WebUrl;
 
 /// Maximum number of elements of a page in which the main content is looked for, which takes several passes.
 const MAX_ARTICLE_ELEMENTS: usize = 50_000;
 
-/// Length of an article that is taken for the main content, in characters.
-const ARTICLE_CHARS: usize = 500;
+/// Part of the content of a page that its article must have, in percent.
+const ARTICLE_SHARE: usize = 75;
 
-/// Part of a page that a shorter article must have.
-const ARTICLE_SHARE: usize = 3;
+/// Length in characters from which the article of a page is its content if the page says that it is an article.
+const SAID_ARTICLE_CHARS: usize = 500;
 
 /// The element of the article in a document in which it was found.
 const ARTICLE: &str = "#readability-page-1";
+
+/// Elements by which a page says that it is an article.
+const ARTICLE_TYPES: &str =
+    "meta[property='og:type'][content='article'], [itemtype$=Article], [itemtype$=BlogPosting]";
+
+/// Elements by which a page says that it is a product.
+const PRODUCT_TYPES: &str = "meta[property='og:type'][content^=product], [itemtype$='schema.org/Product']";
 
 /// Maximum length of a title in characters.
 const MAX_TITLE: usize = 300;
@@ -53,28 +62,97 @@ fn document_text(document: Document, url: &WebUrl) -> PageText {
     let base = base_url(&document, url);
     tree::name_languages(&document);
     tree::break_code_lines(&document);
+    let facts = product::facts(&document);
+    let is_product = facts.is_some() || document.select(PRODUCT_TYPES).exists();
+    if !is_product
+        && posts::is_discussion(&document)
+        && let Some(text) = discussion(&document.clone(), &base)
+    {
+        return titled(&metadata_title(document), text);
+    }
+    let is_said_article = !is_product && says_article(&document);
     // The whole page, before the search for the article changes it.
     let page = document.clone();
     let config = Config { max_elements_to_parse: MAX_ARTICLE_ELEMENTS, ..Config::default() };
     let mut reader = Readability { doc: document, doc_url: Some(base.to_string()), config };
-    let Ok(article) = reader.parse() else {
-        reader.doc = page;
-        let title = reader.get_article_metadata(reader.parse_json_ld()).title;
-        tree::remove_no_content(&reader.doc.root());
-        tree::remove_beside_content(&reader.doc.root());
-        return titled(&title, written(&reader.doc, &base));
+    let parsed = reader.parse();
+    let rest = content_of(&page);
+    let (title, article) = match &parsed {
+        Ok(article) => (article.title.clone(), article.length),
+        Err(_) => (metadata_title(page.clone()), 0),
     };
-    if article.length >= ARTICLE_CHARS {
-        return titled(&article.title, article_text(&reader.doc, &base));
-    }
+    let is_article = is_said_article && article >= SAID_ARTICLE_CHARS
+        || article > 0 && article * 100 >= rest.text().trim().chars().count() * ARTICLE_SHARE;
+    let text = match is_article {
+        true => article_text(&reader.doc, &base),
+        false => markdown_of(&rest, &base),
+    };
+    let text = if text.trim().is_empty() { everything(&page, &base) } else { text };
+    let text = match facts {
+        Some(facts) => facts.above(&text),
+        None => text,
+    };
+    titled(&title, text)
+}
+
+/// Returns `true` for a page that is an article by its Open Graph type or its type of schema.org.
+fn says_article(document: &Document) -> bool {
+    let types = ["Article\"", "BlogPosting\""];
+    let says = |script: &NodeRef<'_>| types.iter().any(|name| script.has_text(name));
+    document.select(ARTICLE_TYPES).exists()
+        || document.select("script[type='application/ld+json']").nodes().iter().any(says)
+}
+
+/// Returns the title of a page that is no article.
+fn metadata_title(document: Document) -> String {
+    let reader = Readability { doc: document, doc_url: None, config: Config::default() };
+    reader.get_article_metadata(reader.parse_json_ld()).title
+}
+
+/// Returns the content of a page that is no article, and leaves nothing else in its main part.
+fn content_of(page: &Document) -> NodeRef<'_> {
+    let root = page.root();
+    let body = page.body().unwrap_or(root);
+    tree::remove_no_content(&body);
+    tree::remove_beside_content(&body);
+    let main = content::main_part(&body);
+    content::remove_beside(&main);
+    main
+}
+
+/// Returns everything of a page but navigation and the like.
+fn everything(page: &Document, base: &WebUrl) -> String {
     tree::remove_no_content(&page.root());
     tree::remove_beside_content(&page.root());
-    let rest = page.body().map(|body| body.text().trim().chars().count()).unwrap_or_default();
-    let text = match article.length * ARTICLE_SHARE >= rest {
-        true => article_text(&reader.doc, &base),
-        false => written(&page, &base),
-    };
-    titled(&article.title, text)
+    written(page, base)
+}
+
+/// Returns the posts of a page, each below its author. `None`: it has none.
+fn discussion(page: &Document, base: &WebUrl) -> Option<String> {
+    let root = page.root();
+    let body = page.body().unwrap_or(root);
+    tree::remove_no_content(&body);
+    tree::remove_beside_content(&body);
+    let posts = posts::posts(&content::main_part(&body));
+    let mut text = String::new();
+    for post in posts {
+        let author = posts::take_author(&post);
+        content::remove_beside(&post);
+        let post = markdown_of(&post, base);
+        if count_words(&post) == 0 {
+            continue;
+        }
+        if !text.is_empty() {
+            text.push_str("\n\n");
+        }
+        if let Some(author) = author {
+            text.push_str("## ");
+            text.push_str(&author);
+            text.push_str("\n\n");
+        }
+        text.push_str(&post);
+    }
+    (!text.is_empty()).then_some(text)
 }
 
 /// Returns the URL that relative links begin at.

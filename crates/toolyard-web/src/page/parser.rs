@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use dom_query::{Document, NodeId};
 use html5ever::interface::{ElementFlags, NodeOrText, QuirksMode, TreeSink};
 use html5ever::tendril::{StrTendril, TendrilSink};
+use html5ever::tree_builder::TreeBuilderOpts;
 use html5ever::{Attribute, ParseOpts, QualName, parse_document};
 
 /// Maximum number of elements. The longest pages of documentation have a third.
@@ -31,7 +32,9 @@ pub(super) struct ParsedPage {
 /// Parses a page, or its beginning if it exceeds the limits.
 pub(super) fn parse(html: &str) -> ParsedPage {
     let sink = BoundedSink { document: Document::default(), elements: Cell::new(0) };
-    let mut parser = parse_document(sink, ParseOpts::default());
+    // Scripts are not run, so that `noscript` is content: markup instead of a text.
+    let tree_builder = TreeBuilderOpts { scripting_enabled: false, ..TreeBuilderOpts::default() };
+    let mut parser = parse_document(sink, ParseOpts { tree_builder, ..ParseOpts::default() });
     let start = Instant::now();
     let mut is_whole = true;
     for (number, piece) in html.split_inclusive('>').enumerate() {
@@ -140,6 +143,7 @@ mod tests {
             "<p>a<b>c",
             "<!DOCTYPE html><html><body a=1><!-- > --><p title='>'>x</p>",
             "a > b < c &amp; d",
+            "<p>a<noscript><b>c</b></noscript>",
         ] {
             let ParsedPage { document, is_whole } = parse(html);
             assert_eq!((document.html(), is_whole), (Document::from(html).html(), true), "{html}");
