@@ -205,10 +205,7 @@ fn part_of_name(name: &str) -> NamedPart {
     }
     let has_phrase =
         |phrase: &&str| name.match_indices(*phrase).any(|(at, _)| at == 0 || name.as_bytes()[at - 1] == b'-');
-    if BESIDE_PHRASES.iter().any(|phrase| has_phrase(phrase))
-        || BESIDE.contains(first)
-        || BESIDE.contains(last)
-    {
+    if BESIDE_PHRASES.iter().any(has_phrase) || BESIDE.contains(first) || BESIDE.contains(last) {
         return NamedPart::Beside;
     }
     let is_perhaps = PERHAPS_BESIDE.contains(first)
