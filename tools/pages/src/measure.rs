@@ -28,7 +28,9 @@ pub(crate) struct PageFigures {
 }
 
 fn converted(page: &CorpusPage) -> anyhow::Result<HtmlText> {
-    let url = WebUrl::parse(&page.expected.url).with_context(|| format!("URL of {}", page.id))?;
+    // Some pages come without their URL.
+    let url = if page.expected.url.is_empty() { "https://example.com/" } else { &page.expected.url };
+    let url = WebUrl::parse(url).with_context(|| format!("URL of {}", page.id))?;
     Ok(page_markdown(&String::from_utf8_lossy(&page.html), &url))
 }
 

@@ -171,6 +171,7 @@ fn manifest_without_clients_has_the_demo() {
     assert_eq!(home.read("toolyard.yaml.bak"), "# mine\n");
     assert_snapshot!(home.run(&["init", "--path", "sub/gateway.yaml"]), @"
     wrote sub/gateway.yaml
+      no servers of clients: its only handler is the demo
 
     next: toolyard serve -f sub/gateway.yaml
     --- exit status 0
