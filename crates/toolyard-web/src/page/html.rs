@@ -18,7 +18,10 @@ const MAX_ARTICLE_ELEMENTS: usize = 50_000;
 /// Part of the content of a page that its article must have, in percent.
 const ARTICLE_SHARE: usize = 75;
 
-/// Length in characters from which the article of a page is its content if the page says that it is an article.
+/// The same of a page that says that it is an article: the rest are comments, for instance.
+const SAID_ARTICLE_SHARE: usize = 40;
+
+/// Length in characters of an article from which a page is believed that it is one.
 const SAID_ARTICLE_CHARS: usize = 500;
 
 /// The element of the article in a document in which it was found.
@@ -81,8 +84,9 @@ fn document_text(document: Document, url: &WebUrl) -> PageText {
         Ok(article) => (article.title.clone(), article.length),
         Err(_) => (metadata_title(page.clone()), 0),
     };
-    let is_article = is_said_article && article >= SAID_ARTICLE_CHARS
-        || article > 0 && article * 100 >= rest.text().trim().chars().count() * ARTICLE_SHARE;
+    let share = if is_said_article && article >= SAID_ARTICLE_CHARS { SAID_ARTICLE_SHARE } else { ARTICLE_SHARE };
+    let is_article =
+        !is_product && article > 0 && article * 100 >= rest.text().trim().chars().count() * share;
     let text = match is_article {
         true => article_text(&reader.doc, &base),
         false => markdown_of(&rest, &base),
