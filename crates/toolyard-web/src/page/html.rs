@@ -65,6 +65,7 @@ fn document_text(document: Document, url: &WebUrl) -> PageText {
     let base = base_url(&document, url);
     tree::name_languages(&document);
     tree::break_code_lines(&document);
+    tree::keep_heading_buttons(&document);
     let facts = product::facts(&document);
     let is_product = facts.is_some() || document.select(PRODUCT_TYPES).exists();
     if !is_product

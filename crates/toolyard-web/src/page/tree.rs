@@ -18,6 +18,8 @@ const NO_CONTENT: &str = "script, style, template, svg, canvas, iframe, object, 
 const BESIDE_CONTENT: &str = "nav, footer, aside, body > header, [role=navigation], [role=banner], \
                               [role=contentinfo], [role=complementary], [role=search], [role=dialog]";
 
+const HEADINGS: [&str; 6] = ["h1", "h2", "h3", "h4", "h5", "h6"];
+
 /// Prefixes of classes that name the language of code.
 const LANGUAGE_PREFIXES: [&str; 3] = ["language-", "lang-", "highlight-source-"];
 
@@ -47,6 +49,19 @@ pub(super) fn remove_no_content(root: &NodeRef<'_>) {
 /// Removes navigation, sidebars and the like.
 pub(super) fn remove_beside_content(root: &NodeRef<'_>) {
     Selection::from(*root).select(BESIDE_CONTENT).remove();
+}
+
+/// Keeps the headings of parts that open on a click, which are buttons or in buttons.
+pub(super) fn keep_heading_buttons(document: &Document) {
+    let buttons = document.select("button");
+    let is_heading = |node: &NodeRef<'_>| HEADINGS.iter().any(|name| node.has_name(name));
+    for button in buttons.nodes() {
+        if button.parent().is_some_and(|parent| is_heading(&parent)) {
+            button.rename("span");
+        } else if button.children_it(false).any(|child| is_heading(&child)) {
+            button.rename("div");
+        }
+    }
 }
 
 /// Ends lines of code that markup ends.
