@@ -19,6 +19,9 @@ const CONTENT_WORDS: usize = 25;
 /// Number of words that a page has at least without its menus.
 const MIN_WORDS: usize = 30;
 
+/// Part of the words that a page has at least without its menus, in percent.
+const INDEX_SHARE: usize = 55;
+
 /// Number of links from which a part can be a menu.
 const MENU_LINKS: usize = 3;
 
@@ -145,8 +148,8 @@ pub(super) fn remove_beside(root: &NodeRef<'_>) {
     add_headed_beside(&nodes, &mut named);
     let mut removed = named.clone();
     remove_menus(&nodes, &mut removed);
-    // A page that has nothing else is an index.
-    if words_left(&nodes, &removed) < MIN_WORDS {
+    // A page that has little else is an index.
+    if words_left(&nodes, &removed) < MIN_WORDS.max(words_left(&nodes, &named) * INDEX_SHARE / 100) {
         removed = named;
     }
     if words_left(&nodes, &removed) < MIN_WORDS {
