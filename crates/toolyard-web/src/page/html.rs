@@ -80,7 +80,7 @@ fn document_text(document: Document, url: &WebUrl) -> PageText {
     let config = Config { max_elements_to_parse: MAX_ARTICLE_ELEMENTS, ..Config::default() };
     let mut reader = Readability { doc: document, doc_url: Some(base.to_string()), config };
     let parsed = reader.parse();
-    let rest = content_of(&page);
+    let rest = content_of(&page, is_product);
     let (title, article) = match &parsed {
         Ok(article) => (article.title.clone(), article.length),
         Err(_) => (metadata_title(page.clone()), 0),
@@ -115,13 +115,13 @@ fn metadata_title(document: Document) -> String {
 }
 
 /// Returns the content of a page that is no article, and leaves nothing else in its main part.
-fn content_of(page: &Document) -> NodeRef<'_> {
+fn content_of(page: &Document, is_product: bool) -> NodeRef<'_> {
     let root = page.root();
     let body = page.body().unwrap_or(root);
     tree::remove_no_content(&body);
     tree::remove_beside_content(&body);
     let main = content::main_part(&body);
-    content::remove_beside(&main);
+    content::remove_beside(&main, is_product);
     main
 }
 
@@ -142,7 +142,7 @@ fn discussion(page: &Document, base: &WebUrl) -> Option<String> {
     let mut text = String::new();
     for post in posts {
         let author = posts::take_author(&post);
-        content::remove_beside(&post);
+        content::remove_beside(&post, false);
         let post = markdown_of(&post, base);
         if count_words(&post) == 0 {
             continue;
