@@ -259,8 +259,7 @@ fn is_heading_beside(heading: &str, is_product: bool) -> bool {
     let heading = heading.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
     let heading = heading.trim_start_matches(|c: char| !c.is_alphanumeric());
     let starts = |starts: &[&str]| starts.iter().any(|start| heading.starts_with(start));
-    heading.len() < MAX_HEADING
-        && (starts(BESIDE_HEADINGS) || is_product && starts(BESIDE_PRODUCT_HEADINGS))
+    heading.len() < MAX_HEADING && (starts(BESIDE_HEADINGS) || is_product && starts(BESIDE_PRODUCT_HEADINGS))
 }
 
 /// Adds the parts that consist of short links.

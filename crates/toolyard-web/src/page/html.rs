@@ -34,6 +34,9 @@ const ARTICLE_TYPES: &str =
 /// Elements by which a page says that it is a product.
 const PRODUCT_TYPES: &str = "meta[property='og:type'][content^=product], [itemtype$='schema.org/Product']";
 
+/// Number of words of the page of a product below which scripts show the product.
+const MIN_PRODUCT_WORDS: usize = 10;
+
 /// Maximum length of a title in characters.
 const MAX_TITLE: usize = 300;
 
@@ -74,6 +77,7 @@ fn document_text(document: Document, url: &WebUrl) -> PageText {
     {
         return titled(&metadata_title(document), text);
     }
+    let has_scripts = document.select("script").exists();
     let is_said_article = !is_product && says_article(&document);
     // The whole page, before the search for the article changes it.
     let page = document.clone();
@@ -85,14 +89,19 @@ fn document_text(document: Document, url: &WebUrl) -> PageText {
         Ok(article) => (article.title.clone(), article.length),
         Err(_) => (metadata_title(page.clone()), 0),
     };
-    let share = if is_said_article && article >= SAID_ARTICLE_CHARS { SAID_ARTICLE_SHARE } else { ARTICLE_SHARE };
+    let share =
+        if is_said_article && article >= SAID_ARTICLE_CHARS { SAID_ARTICLE_SHARE } else { ARTICLE_SHARE };
     let is_article =
         !is_product && article > 0 && article * 100 >= rest.text().trim().chars().count() * share;
     let text = match is_article {
         true => article_text(&reader.doc, &base),
         false => markdown_of(&rest, &base),
     };
-    let text = if text.trim().is_empty() { everything(&page, &base) } else { text };
+    let text = match () {
+        () if is_product && has_scripts && count_words(&text) < MIN_PRODUCT_WORDS => String::new(),
+        () if text.trim().is_empty() => everything(&page, &base),
+        () => text,
+    };
     let text = match facts {
         Some(facts) => facts.above(&text),
         None => text,
