@@ -15,6 +15,9 @@ use crate::web_url::WebUrl;
 /// Maximum number of elements of a page in which the main content is looked for, which takes several passes.
 const MAX_ARTICLE_ELEMENTS: usize = 50_000;
 
+/// Maximum sum of the depths of the elements of such a page, as each element is compared with those around it.
+const MAX_ARTICLE_DEPTHS: usize = 1_500_000;
+
 /// Part of the content of a page that its article must have, in percent.
 const ARTICLE_SHARE: usize = 75;
 
@@ -64,7 +67,7 @@ pub fn markdown(html: &str, url: &WebUrl) -> HtmlText {
 }
 
 fn document_text(document: Document, url: &WebUrl) -> PageText {
-    tree::flatten(&document);
+    let depths = tree::flatten(&document);
     let base = base_url(&document, url);
     tree::name_languages(&document);
     tree::break_code_lines(&document);
@@ -83,11 +86,11 @@ fn document_text(document: Document, url: &WebUrl) -> PageText {
     let page = document.clone();
     let config = Config { max_elements_to_parse: MAX_ARTICLE_ELEMENTS, ..Config::default() };
     let mut reader = Readability { doc: document, doc_url: Some(base.to_string()), config };
-    let parsed = reader.parse();
+    let parsed = (depths <= MAX_ARTICLE_DEPTHS).then(|| reader.parse());
     let rest = content_of(&page, is_product);
     let (title, article) = match &parsed {
-        Ok(article) => (article.title.clone(), article.length),
-        Err(_) => (metadata_title(page.clone()), 0),
+        Some(Ok(article)) => (article.title.clone(), article.length),
+        _ => (metadata_title(page.clone()), 0),
     };
     let share =
         if is_said_article && article >= SAID_ARTICLE_CHARS { SAID_ARTICLE_SHARE } else { ARTICLE_SHARE };

@@ -26,10 +26,13 @@ const LANGUAGE_PREFIXES: [&str; 3] = ["language-", "lang-", "highlight-source-"]
 /// Class before the one that names the language, as pandoc writes them.
 const PANDOC_CLASS: &str = "sourceCode";
 
-/// Replaces what is nested too deeply by its text, so that the time and the memory of conversions are bounded.
-pub(super) fn flatten(document: &Document) {
+/// Replaces what is nested too deeply by its text, so that the time and the memory of conversions are bounded. Returns
+/// the sum of the depths of all elements.
+pub(super) fn flatten(document: &Document) -> usize {
+    let mut depths = 0;
     let mut open = vec![(document.root(), 0, 0)];
     while let Some((node, depth, blocks)) = open.pop() {
+        depths += depth;
         let is_block = ["ul", "ol", "blockquote", "table"].iter().any(|name| node.has_name(name));
         let blocks = blocks + usize::from(is_block);
         if depth >= MAX_DEPTH || blocks > MAX_BLOCK_DEPTH {
@@ -39,6 +42,7 @@ pub(super) fn flatten(document: &Document) {
         }
         open.extend(node.children_it(false).map(|child| (child, depth + 1, blocks)));
     }
+    depths
 }
 
 /// Removes what is never content.
