@@ -80,7 +80,7 @@ fn document_text(document: Document, url: &WebUrl) -> PageText {
     {
         return titled(&metadata_title(document), text);
     }
-    let has_scripts = document.select("script").exists();
+    let is_unfilled = is_product && facts.is_none() && document.select("script").exists();
     let is_said_article = !is_product && says_article(&document);
     // The whole page, before the search for the article changes it.
     let page = document.clone();
@@ -101,7 +101,7 @@ fn document_text(document: Document, url: &WebUrl) -> PageText {
         false => markdown_of(&rest, &base),
     };
     let text = match () {
-        () if is_product && has_scripts && count_words(&text) < MIN_PRODUCT_WORDS => String::new(),
+        () if is_unfilled && count_words(&text) < MIN_PRODUCT_WORDS => String::new(),
         () if text.trim().is_empty() => everything(&page, &base),
         () => text,
     };
