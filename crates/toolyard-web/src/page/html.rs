@@ -21,8 +21,8 @@ const MAX_ARTICLE_DEPTHS: usize = 1_500_000;
 /// Part of the content of a page that its article must have, in percent.
 const ARTICLE_SHARE: usize = 75;
 
-/// The same of a page that says that it is an article: the rest are comments, for instance.
-const SAID_ARTICLE_SHARE: usize = 40;
+/// The same of a page that may be one by its Open Graph type: the rest are comments, for instance.
+const PERHAPS_ARTICLE_SHARE: usize = 40;
 
 /// Length in characters of an article from which a page is believed that it is one.
 const SAID_ARTICLE_CHARS: usize = 500;
@@ -31,8 +31,10 @@ const SAID_ARTICLE_CHARS: usize = 500;
 const ARTICLE: &str = "#readability-page-1";
 
 /// Elements by which a page says that it is an article.
-const ARTICLE_TYPES: &str =
-    "meta[property='og:type'][content='article'], [itemtype$=Article], [itemtype$=BlogPosting]";
+const ARTICLE_TYPES: &str = "[itemtype$=Article], [itemtype$=BlogPosting]";
+
+/// Element by which a page says that it is an article, as some sites do for all their pages.
+const PERHAPS_ARTICLE: &str = "meta[property='og:type'][content='article']";
 
 /// Elements by which a page says that it is a product.
 const PRODUCT_TYPES: &str = "meta[property='og:type'][content^=product], [itemtype$='schema.org/Product']";
@@ -83,6 +85,7 @@ fn document_text(document: Document, url: &WebUrl) -> PageText {
     let is_unfilled = is_product && facts.is_none() && document.select("script").exists();
     let is_said_article = !is_product && says_article(&document);
     // The whole page, before the search for the article changes it.
+    let is_perhaps_article = document.select(PERHAPS_ARTICLE).exists();
     let page = document.clone();
     let config = Config { max_elements_to_parse: MAX_ARTICLE_ELEMENTS, ..Config::default() };
     let mut reader = Readability { doc: document, doc_url: Some(base.to_string()), config };
@@ -92,8 +95,11 @@ fn document_text(document: Document, url: &WebUrl) -> PageText {
         Some(Ok(article)) => (article.title.clone(), article.length),
         _ => (metadata_title(page.clone()), 0),
     };
-    let share =
-        if is_said_article && article >= SAID_ARTICLE_CHARS { SAID_ARTICLE_SHARE } else { ARTICLE_SHARE };
+    let share = match article >= SAID_ARTICLE_CHARS {
+        true if is_said_article => 0,
+        true if is_perhaps_article => PERHAPS_ARTICLE_SHARE,
+        _ => ARTICLE_SHARE,
+    };
     let is_article =
         !is_product && article > 0 && article * 100 >= rest.text().trim().chars().count() * share;
     let text = match is_article {
@@ -112,7 +118,7 @@ fn document_text(document: Document, url: &WebUrl) -> PageText {
     titled(&title, text)
 }
 
-/// Returns `true` for a page that is an article by its Open Graph type or its type of schema.org.
+/// Returns `true` for a page that is an article by its type of schema.org.
 fn says_article(document: &Document) -> bool {
     let types = ["Article\"", "BlogPosting\""];
     let says = |script: &NodeRef<'_>| types.iter().any(|name| script.has_text(name));
