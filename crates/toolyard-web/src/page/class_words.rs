@@ -124,7 +124,7 @@ const PERHAPS_BESIDE: &[&str] = &[
 ];
 
 /// Several words for parts beside the content.
-const BESIDE_PHRASES: [&str; 14] = [
+const BESIDE_PHRASES: [&str; 13] = [
     "top-header",
     "site-header",
     "header-top",
@@ -138,7 +138,6 @@ const BESIDE_PHRASES: [&str; 14] = [
     "back-to-top",
     "skip-to",
     "load-more",
-    "read-more",
 ];
 
 /// Parts of words for consent, which frameworks write in one word with their own names.
@@ -146,6 +145,9 @@ const CONSENT: [&str; 2] = ["cookie", "gdpr"];
 
 /// First words of classes that describe the style or the state of a part, or the whole page.
 const MODIFIERS: [&str; 5] = ["overflow", "has", "with", "no", "wp"];
+
+/// Word for the part with which a page begins, whatever else its name says, such as `hero-banner`.
+const CONTENT_WORD: &str = "hero";
 
 /// Maximum number of characters of the classes and the ID of an element that are read.
 const MAX_LENGTH: usize = 1_000;
@@ -200,7 +202,7 @@ fn part_of_name(name: &str) -> NamedPart {
     }
     let words = words(name);
     let (Some(first), Some(last)) = (words.first(), words.last()) else { return NamedPart::Unknown };
-    if MODIFIERS.contains(first) {
+    if MODIFIERS.contains(first) || words.contains(&CONTENT_WORD) {
         return NamedPart::Unknown;
     }
     let has_phrase =

@@ -19,6 +19,9 @@ const CONTENT_WORDS: usize = 25;
 /// Number of words that a page has at least without its menus.
 const MIN_WORDS: usize = 30;
 
+/// Part of the words that a page has at least without its menus, in percent.
+const INDEX_SHARE: usize = 55;
+
 /// Number of links from which a part can be a menu.
 const MENU_LINKS: usize = 3;
 
@@ -85,6 +88,29 @@ const BESIDE_HEADINGS: &[&str] = &[
     "latest news",
 ];
 
+/// The same on the page of a product.
+const BESIDE_PRODUCT_HEADINGS: &[&str] = &[
+    "related",
+    "similar",
+    "you'll also",
+    "you\u{2019}ll also",
+    "customer review",
+    "ratings",
+    "be the first to review",
+    "featured products",
+    "best sellers",
+    "new arrivals",
+    "trending",
+    "popular",
+    "as seen",
+    "shop the look",
+    "get the look",
+    "complete the",
+    "explore more",
+    "compare",
+    "more ways to pay",
+];
+
 /// Length of a heading in bytes from which it is a title.
 const MAX_HEADING: usize = 60;
 
@@ -139,14 +165,14 @@ pub(super) fn main_part<'a>(body: &NodeRef<'a>) -> NodeRef<'a> {
 }
 
 /// Removes the parts beside the content: those that are named so, menus, and texts that were there before.
-pub(super) fn remove_beside(root: &NodeRef<'_>) {
+pub(super) fn remove_beside(root: &NodeRef<'_>, is_product: bool) {
     let nodes = outline(root);
     let mut named = named_beside(&nodes);
-    add_headed_beside(&nodes, &mut named);
+    add_headed_beside(&nodes, &mut named, is_product);
     let mut removed = named.clone();
     remove_menus(&nodes, &mut removed);
-    // A page that has nothing else is an index.
-    if words_left(&nodes, &removed) < MIN_WORDS {
+    // A page that has little else is an index.
+    if words_left(&nodes, &removed) < MIN_WORDS.max(words_left(&nodes, &named) * INDEX_SHARE / 100) {
         removed = named;
     }
     if words_left(&nodes, &removed) < MIN_WORDS {
@@ -213,10 +239,10 @@ fn is_hidden(node: &NodeRef<'_>) -> bool {
 }
 
 /// Adds the parts below headings for what is beside the content.
-fn add_headed_beside(nodes: &[OutlineNode<'_>], removed: &mut [bool]) {
+fn add_headed_beside(nodes: &[OutlineNode<'_>], removed: &mut [bool], is_product: bool) {
     let total = nodes.first().map_or(0, |first| first.all.words);
     for at in 1..nodes.len() {
-        if !nodes[at].is_any(&HEADINGS) || !is_heading_beside(&nodes[at].node.text()) {
+        if !nodes[at].is_any(&HEADINGS) || !is_heading_beside(&nodes[at].node.text(), is_product) {
             continue;
         }
         // The first part around the heading that has more than it.
@@ -229,10 +255,11 @@ fn add_headed_beside(nodes: &[OutlineNode<'_>], removed: &mut [bool]) {
     }
 }
 
-fn is_heading_beside(heading: &str) -> bool {
+fn is_heading_beside(heading: &str, is_product: bool) -> bool {
     let heading = heading.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
     let heading = heading.trim_start_matches(|c: char| !c.is_alphanumeric());
-    heading.len() < MAX_HEADING && BESIDE_HEADINGS.iter().any(|start| heading.starts_with(start))
+    let starts = |starts: &[&str]| starts.iter().any(|start| heading.starts_with(start));
+    heading.len() < MAX_HEADING && (starts(BESIDE_HEADINGS) || is_product && starts(BESIDE_PRODUCT_HEADINGS))
 }
 
 /// Adds the parts that consist of short links.

@@ -15,21 +15,32 @@ use crate::web_url::WebUrl;
 /// Maximum number of elements of a page in which the main content is looked for, which takes several passes.
 const MAX_ARTICLE_ELEMENTS: usize = 50_000;
 
+/// Maximum sum of the depths of the elements of such a page, as each element is compared with those around it.
+const MAX_ARTICLE_DEPTHS: usize = 1_500_000;
+
 /// Part of the content of a page that its article must have, in percent.
 const ARTICLE_SHARE: usize = 75;
 
-/// Length in characters from which the article of a page is its content if the page says that it is an article.
+/// The same of a page that may be one by its Open Graph type: the rest are comments, for instance.
+const PERHAPS_ARTICLE_SHARE: usize = 40;
+
+/// Length in characters of an article from which a page is believed that it is one.
 const SAID_ARTICLE_CHARS: usize = 500;
 
 /// The element of the article in a document in which it was found.
 const ARTICLE: &str = "#readability-page-1";
 
 /// Elements by which a page says that it is an article.
-const ARTICLE_TYPES: &str =
-    "meta[property='og:type'][content='article'], [itemtype$=Article], [itemtype$=BlogPosting]";
+const ARTICLE_TYPES: &str = "[itemtype$=Article], [itemtype$=BlogPosting]";
+
+/// Element by which a page says that it is an article, as some sites do for all their pages.
+const PERHAPS_ARTICLE: &str = "meta[property='og:type'][content='article']";
 
 /// Elements by which a page says that it is a product.
 const PRODUCT_TYPES: &str = "meta[property='og:type'][content^=product], [itemtype$='schema.org/Product']";
+
+/// Number of words of the page of a product below which scripts show the product.
+const MIN_PRODUCT_WORDS: usize = 10;
 
 /// Maximum length of a title in characters.
 const MAX_TITLE: usize = 300;
@@ -58,10 +69,11 @@ pub fn markdown(html: &str, url: &WebUrl) -> HtmlText {
 }
 
 fn document_text(document: Document, url: &WebUrl) -> PageText {
-    tree::flatten(&document);
+    let depths = tree::flatten(&document);
     let base = base_url(&document, url);
     tree::name_languages(&document);
     tree::break_code_lines(&document);
+    tree::keep_heading_buttons(&document);
     let facts = product::facts(&document);
     let is_product = facts.is_some() || document.select(PRODUCT_TYPES).exists();
     if !is_product
@@ -70,24 +82,35 @@ fn document_text(document: Document, url: &WebUrl) -> PageText {
     {
         return titled(&metadata_title(document), text);
     }
+    let is_unfilled = is_product && facts.is_none() && document.select("script").exists();
     let is_said_article = !is_product && says_article(&document);
     // The whole page, before the search for the article changes it.
+    let is_perhaps_article = document.select(PERHAPS_ARTICLE).exists();
     let page = document.clone();
     let config = Config { max_elements_to_parse: MAX_ARTICLE_ELEMENTS, ..Config::default() };
     let mut reader = Readability { doc: document, doc_url: Some(base.to_string()), config };
-    let parsed = reader.parse();
-    let rest = content_of(&page);
+    let parsed = (depths <= MAX_ARTICLE_DEPTHS).then(|| reader.parse());
+    let rest = content_of(&page, is_product);
     let (title, article) = match &parsed {
-        Ok(article) => (article.title.clone(), article.length),
-        Err(_) => (metadata_title(page.clone()), 0),
+        Some(Ok(article)) => (article.title.clone(), article.length),
+        _ => (metadata_title(page.clone()), 0),
     };
-    let is_article = is_said_article && article >= SAID_ARTICLE_CHARS
-        || article > 0 && article * 100 >= rest.text().trim().chars().count() * ARTICLE_SHARE;
+    let share = match article >= SAID_ARTICLE_CHARS {
+        true if is_said_article => 0,
+        true if is_perhaps_article => PERHAPS_ARTICLE_SHARE,
+        _ => ARTICLE_SHARE,
+    };
+    let is_article =
+        !is_product && article > 0 && article * 100 >= rest.text().trim().chars().count() * share;
     let text = match is_article {
         true => article_text(&reader.doc, &base),
         false => markdown_of(&rest, &base),
     };
-    let text = if text.trim().is_empty() { everything(&page, &base) } else { text };
+    let text = match () {
+        () if is_unfilled && count_words(&text) < MIN_PRODUCT_WORDS => String::new(),
+        () if text.trim().is_empty() => everything(&page, &base),
+        () => text,
+    };
     let text = match facts {
         Some(facts) => facts.above(&text),
         None => text,
@@ -95,7 +118,7 @@ fn document_text(document: Document, url: &WebUrl) -> PageText {
     titled(&title, text)
 }
 
-/// Returns `true` for a page that is an article by its Open Graph type or its type of schema.org.
+/// Returns `true` for a page that is an article by its type of schema.org.
 fn says_article(document: &Document) -> bool {
     let types = ["Article\"", "BlogPosting\""];
     let says = |script: &NodeRef<'_>| types.iter().any(|name| script.has_text(name));
@@ -110,13 +133,13 @@ fn metadata_title(document: Document) -> String {
 }
 
 /// Returns the content of a page that is no article, and leaves nothing else in its main part.
-fn content_of(page: &Document) -> NodeRef<'_> {
+fn content_of(page: &Document, is_product: bool) -> NodeRef<'_> {
     let root = page.root();
     let body = page.body().unwrap_or(root);
     tree::remove_no_content(&body);
     tree::remove_beside_content(&body);
     let main = content::main_part(&body);
-    content::remove_beside(&main);
+    content::remove_beside(&main, is_product);
     main
 }
 
@@ -137,7 +160,7 @@ fn discussion(page: &Document, base: &WebUrl) -> Option<String> {
     let mut text = String::new();
     for post in posts {
         let author = posts::take_author(&post);
-        content::remove_beside(&post);
+        content::remove_beside(&post, false);
         let post = markdown_of(&post, base);
         if count_words(&post) == 0 {
             continue;

@@ -1,7 +1,11 @@
 //! Facts about a product, which a page has for search engines, and often shows by scripts only.
 
+use std::collections::HashSet;
+
 use dom_query::Document;
 use serde_json::Value;
+
+use super::tree;
 
 /// Maximum length of a script with facts in bytes.
 const MAX_SCRIPT: usize = 256 * 1024;
@@ -12,11 +16,18 @@ const MAX_SCRIPTS: usize = 20;
 /// Maximum length of a fact in characters.
 const MAX_FACT: usize = 100;
 
-/// Price of a product, as in schema.org's `Product`.
+/// Maximum length of a description in bytes.
+const MAX_DESCRIPTION: usize = 10_000;
+
+/// Part of the words of a description that a text has at least if it has the description, in percent.
+const DESCRIBED_SHARE: usize = 60;
+
+/// A product, as in schema.org's `Product`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ProductFacts {
-    price: String,
+    price: Option<String>,
     currency: String,
+    description: String,
 }
 
 /// Returns the facts about the one product of a page.
@@ -32,13 +43,34 @@ pub(super) fn facts(document: &Document) -> Option<ProductFacts> {
         }
     }
     let [product] = &*products else { return None };
-    let offers = match &product["offers"] {
-        Value::Array(offers) => offers.first()?,
-        offer => offer,
+    let offer = first(&product["offers"]);
+    let specification = first(&offer["priceSpecification"]);
+    let price = [&offer["price"], &offer["lowPrice"], &specification["price"]].into_iter().find_map(fact);
+    let currency = fact(&offer["priceCurrency"]).or_else(|| fact(&specification["priceCurrency"]));
+    let description = product["description"].as_str().filter(|text| text.len() <= MAX_DESCRIPTION);
+    Some(ProductFacts {
+        price,
+        currency: currency.unwrap_or_default(),
+        description: description.map(markdown).unwrap_or_default(),
+    })
+}
+
+fn first(value: &Value) -> &Value {
+    value.as_array().and_then(|values| values.first()).unwrap_or(value)
+}
+
+/// Returns a description, which is HTML or a text, as Markdown. Some descriptions escape their markup.
+fn markdown(description: &str) -> String {
+    let parsed = |html: &str| {
+        let document = Document::fragment(html);
+        tree::flatten(&document);
+        document
     };
-    let price = ["price", "lowPrice"].iter().find_map(|member| fact(&offers[*member]))?;
-    let currency = fact(&offers["priceCurrency"]).unwrap_or_default();
-    Some(ProductFacts { price, currency })
+    let mut document = parsed(description);
+    if document.text().contains("</") {
+        document = parsed(&document.text());
+    }
+    document.md(None).trim().to_owned()
 }
 
 /// Returns the items of a script.
@@ -78,10 +110,20 @@ fn fact(value: &Value) -> Option<String> {
 impl ProductFacts {
     /// Returns a text with the facts that it lacks above it.
     pub(super) fn above(&self, text: &str) -> String {
-        let amount = self.price.strip_suffix(".00").unwrap_or(&self.price);
-        match text.contains(amount) || text.contains(&amount.replace('.', ",")) {
-            true => text.to_owned(),
-            false => format!("Price: {} {}\n\n{text}", self.price, self.currency).replacen(" \n", "\n", 1),
-        }
+        let price = self.price.as_ref().filter(|price| {
+            let amount = price.strip_suffix(".00").unwrap_or(price);
+            !text.contains(amount) && !text.contains(&amount.replace('.', ","))
+        });
+        let price = price.map(|price| format!("Price: {price} {}", self.currency).trim_end().to_owned());
+        let description = (!self.is_described_in(text)).then(|| self.description.clone());
+        price.into_iter().chain(description).chain([text.to_owned()]).collect::<Vec<_>>().join("\n\n")
+    }
+
+    fn is_described_in(&self, text: &str) -> bool {
+        let words = |text: &str| -> HashSet<String> {
+            text.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase).collect()
+        };
+        let (description, text) = (words(&self.description), words(text));
+        description.intersection(&text).count() * 100 >= description.len() * DESCRIBED_SHARE
     }
 }

@@ -174,6 +174,32 @@ fn page_that_is_no_article_keeps_its_list() {
 }
 
 #[test]
+fn product_has_what_only_scripts_show() {
+    let check = |product: &str, html: &str, expected: &str| {
+        let script = format!("<script type='application/ld+json'>{product}</script>");
+        assert_eq!(read(&format!("<title>T</title>{script}<body>{html}")), format!("# T\n\n{expected}"));
+    };
+    let pump = r#"{"@type": "Product", "description": "&lt;p&gt;Moves <b>water</b>.&lt;/p&gt;", "offers": [
+        {"priceSpecification": [{"price": 9.5, "priceCurrency": "EUR"}]}]}"#;
+    check(pump, "<p>Only here.</p>", "Price: 9.5 EUR\n\nMoves water.\n\nOnly here.");
+    check(pump, "<p>It moves water for 9,5 EUR.</p>", "It moves water for 9,5 EUR.");
+    check(
+        r#"{"@type": "Product"}"#,
+        "<p>It has two hoses, a pump, a valve, and a long manual.</p>",
+        "It has two hoses, a pump, a valve, and a long manual.",
+    );
+    let two = format!("[{pump}, {pump}]");
+    check(&two, "<p>Two pumps.</p>", "Two pumps.");
+}
+
+#[test]
+fn headings_that_are_buttons_stay() {
+    assert_eq!(content("<h3><button>How?</button></h3><p>So.</p>"), "### How?\n\nSo.\n\nEnd.");
+    assert_eq!(content("<button><h3>How?</h3></button><p>So.</p>"), "### How?\n\nSo.\n\nEnd.");
+    assert_eq!(content("<button>Buy</button><p>So.</p>"), "So.\n\nEnd.");
+}
+
+#[test]
 fn texts_stay_as_they_are() {
     let check = |content_type: &str, body: &str| {
         let text = page_text(&page(content_type, body.to_owned())).expect("a text");
@@ -194,6 +220,8 @@ fn page_without_text_is_an_error() {
     let empty = "The page has no text. It may need scripts, which are not run here: use another source.";
     check("text/html", "", empty);
     check("text/html", "<title>App</title><div id=root></div><script>render()</script>", empty);
+    let product = "<meta property=og:type content=product><script src=a.js></script><p>I am looking for</p>";
+    check("text/html", product, empty);
     check("text/plain", " \n", empty);
     let pdf = "The content type `application/pdf` cannot be read here: only HTML and other texts. Look for an HTML version.";
     check("application/pdf", "%PDF-1.7", pdf);
@@ -222,6 +250,10 @@ fn hostile_pages_are_converted_within_limits() {
         ("many cells", format!("<table>{}", "<tr><td>x<td>y".repeat(50_000))),
         ("long attribute", format!("<a href=\"{}\">some text</a>", "x".repeat(1_000_000))),
         ("entities", "&amp;&lt;&#x41;".repeat(50_000)),
+        (
+            "headings of parts beside the content",
+            format!("{}{}", nested("<div>", 250), "<h2>related posts</h2>".repeat(20_000)),
+        ),
         ("unclosed comment", format!("some text <!-- {}", "x".repeat(1_000_000))),
         ("binary", (0..200_000).map(|number| char::from(u8::try_from(number % 255).unwrap_or(0))).collect()),
     ];

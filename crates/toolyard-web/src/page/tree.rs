@@ -18,16 +18,21 @@ const NO_CONTENT: &str = "script, style, template, svg, canvas, iframe, object, 
 const BESIDE_CONTENT: &str = "nav, footer, aside, body > header, [role=navigation], [role=banner], \
                               [role=contentinfo], [role=complementary], [role=search], [role=dialog]";
 
+const HEADINGS: [&str; 6] = ["h1", "h2", "h3", "h4", "h5", "h6"];
+
 /// Prefixes of classes that name the language of code.
 const LANGUAGE_PREFIXES: [&str; 3] = ["language-", "lang-", "highlight-source-"];
 
 /// Class before the one that names the language, as pandoc writes them.
 const PANDOC_CLASS: &str = "sourceCode";
 
-/// Replaces what is nested too deeply by its text, so that the time and the memory of conversions are bounded.
-pub(super) fn flatten(document: &Document) {
+/// Replaces what is nested too deeply by its text, so that the time and the memory of conversions are bounded. Returns
+/// the sum of the depths of all elements.
+pub(super) fn flatten(document: &Document) -> usize {
+    let mut depths = 0;
     let mut open = vec![(document.root(), 0, 0)];
     while let Some((node, depth, blocks)) = open.pop() {
+        depths += depth;
         let is_block = ["ul", "ol", "blockquote", "table"].iter().any(|name| node.has_name(name));
         let blocks = blocks + usize::from(is_block);
         if depth >= MAX_DEPTH || blocks > MAX_BLOCK_DEPTH {
@@ -37,6 +42,7 @@ pub(super) fn flatten(document: &Document) {
         }
         open.extend(node.children_it(false).map(|child| (child, depth + 1, blocks)));
     }
+    depths
 }
 
 /// Removes what is never content.
@@ -47,6 +53,19 @@ pub(super) fn remove_no_content(root: &NodeRef<'_>) {
 /// Removes navigation, sidebars and the like.
 pub(super) fn remove_beside_content(root: &NodeRef<'_>) {
     Selection::from(*root).select(BESIDE_CONTENT).remove();
+}
+
+/// Keeps the headings of parts that open on a click, which are buttons or in buttons.
+pub(super) fn keep_heading_buttons(document: &Document) {
+    let buttons = document.select("button");
+    let is_heading = |node: &NodeRef<'_>| HEADINGS.iter().any(|name| node.has_name(name));
+    for button in buttons.nodes() {
+        if button.parent().is_some_and(|parent| is_heading(&parent)) {
+            button.rename("span");
+        } else if button.children_it(false).any(|child| is_heading(&child)) {
+            button.rename("div");
+        }
+    }
 }
 
 /// Ends lines of code that markup ends.
