@@ -70,7 +70,7 @@ impl Default for RankingWeights {
     fn default() -> Self {
         let weight = |weight| FieldWeight { weight, length_penalty: 0.5 };
         Self {
-            fields: [3.0, 1.0, 1.0, 1.0, 1.0].map(weight),
+            fields: [2.0, 1.0, 1.0, 1.0, 1.0].map(weight),
             k1: 1.5,
             synonym: 0.3,
             abbreviation: 0.6,

@@ -28,7 +28,7 @@ pub(super) struct WeightChoice {
 }
 
 /// Minimum gain, in points, for which the middle value is changed.
-const MIN_GAIN: f64 = 0.2;
+const MIN_GAIN: f64 = 0.15;
 
 /// A weight that is no step.
 const fn constant(
