@@ -1,4 +1,5 @@
-//! The machine-checkable rules of this repository. They also run as a test.
+//! The machine-checkable rules of this repository. Those whose breach makes the product or its documentation worse run
+//! as a test, too; matters of style are only reported.
 
 mod documented_paths;
 mod links;
@@ -18,7 +19,7 @@ use self::plain_words::TypeNames;
 
 /// Dependencies that each package of the workspace may have. A package without an entry may have `toolyard-core` only:
 /// siblings do not depend on each other; if one needs another's ability, the composition root adapts it.
-const ALLOWED_EDGES: [(&str, &[&str]); 28] = [
+const ALLOWED_EDGES: [(&str, &[&str]); 29] = [
     ("toolyard-core", &[]),
     (
         "toolyard-a2a",
@@ -105,6 +106,7 @@ const ALLOWED_EDGES: [(&str, &[&str]); 28] = [
     ("xtask-corpus", &["toolyard-core", "toolyard-openapi", "xtask-support"]),
     ("xtask-dist", &["xtask-support"]),
     ("xtask-matrix", &["xtask-support"]),
+    ("xtask-pages", &["toolyard-web", "xtask-support"]),
     ("xtask-retrieval", &["toolyard-net", "toolyard-rank", "xtask-support"]),
     ("xtask-support", &[]),
 ];
@@ -140,34 +142,52 @@ const REGISTRY_HOSTS: [&str; 7] = [
 const INDEX_CONFIG: &str = "crates/toolyard-sandbox/src/packages/config.rs";
 
 pub(crate) fn run() -> anyhow::Result<()> {
-    let problems = problems()?;
+    let texts = texts()?;
+    let problems = [faults(&texts)?, style_problems(&texts)].concat();
     if problems.is_empty() {
         return Ok(());
     }
     bail!("the repository is not tidy:\n{}", problems.join("\n"))
 }
 
-fn problems() -> anyhow::Result<Vec<String>> {
-    let mut problems = edge_problems(&metadata()?);
-    let (mut type_names, mut documents) = (TypeNames::default(), LinkedDocuments::default());
-    for path in files()? {
-        // A file in git's index may be deleted, and a binary file has no lines.
-        if let Ok(text) = std::fs::read_to_string(xtask_support::root().join(&path)) {
-            problems.extend(file_problems(&path, &text));
-            if is_source(&path) {
-                type_names.add(&path, &text);
-            }
-            let is_part = path.components().any(|part| part.as_os_str() == "src");
-            if !is_part && path.extension().is_some_and(|extension| extension == "md") {
-                documents.add(&path, &text);
-            }
+/// Returns the breaches of rules that a change must keep.
+fn faults(texts: &[(PathBuf, String)]) -> anyhow::Result<Vec<String>> {
+    let mut faults = edge_problems(&metadata()?);
+    let mut documents = LinkedDocuments::default();
+    for (path, text) in texts {
+        faults.extend(file_faults(path, text));
+        let is_part = path.components().any(|part| part.as_os_str() == "src");
+        if !is_part && path.extension().is_some_and(|extension| extension == "md") {
+            documents.add(path, text);
+        }
+    }
+    faults.extend(documents.problems(xtask_support::root()));
+    faults.extend(documented_paths::problems(xtask_support::root()));
+    faults.extend(named_tests::problems(xtask_support::root()));
+    Ok(faults)
+}
+
+/// Returns the breaches of style, which two changes can cause that each keep it.
+fn style_problems(texts: &[(PathBuf, String)]) -> Vec<String> {
+    let (mut problems, mut type_names) = (Vec::new(), TypeNames::default());
+    for (path, text) in texts.iter().filter(|(path, _)| is_rust(path)) {
+        problems.extend(plain_words::problems(path, text));
+        problems.extend(length_problem(path, text));
+        if is_source(path) {
+            type_names.add(path, text);
         }
     }
     problems.extend(type_names.problems());
-    problems.extend(documents.problems(xtask_support::root()));
-    problems.extend(documented_paths::problems(xtask_support::root()));
-    problems.extend(named_tests::problems(xtask_support::root()));
-    Ok(problems)
+    problems
+}
+
+/// Reads all files. One in git's index may be deleted, and a binary one has no lines.
+fn texts() -> anyhow::Result<Vec<(PathBuf, String)>> {
+    let read = |path: PathBuf| {
+        let text = std::fs::read_to_string(xtask_support::root().join(&path)).ok()?;
+        Some((path, text))
+    };
+    Ok(files()?.into_iter().filter_map(read).collect())
 }
 
 /// Committed files, and new files that are not ignored.
@@ -214,21 +234,17 @@ fn edge_problems(metadata: &Value) -> Vec<String> {
     problems
 }
 
-fn file_problems(path: &Path, text: &str) -> Vec<String> {
-    let displayed = path.display();
-    let mut problems = Vec::new();
-    if is_rust(path) {
-        problems.extend(plain_words::problems(path, text));
-        let lines = text.lines().count();
-        if lines > MAX_FILE_LINES && !is_test(path) {
-            problems.push(format!("{displayed} has {lines} lines, more than {MAX_FILE_LINES}"));
-        }
-        problems.extend(occurrences(path, text, &OPEN_WORK_MARKERS));
-    }
-    if path != Path::new(INDEX_CONFIG) {
-        problems.extend(occurrences(path, text, &REGISTRY_HOSTS));
-    }
-    problems
+fn file_faults(path: &Path, text: &str) -> Vec<String> {
+    let markers = if is_rust(path) { occurrences(path, text, &OPEN_WORK_MARKERS) } else { Vec::new() };
+    let hosts =
+        if path == Path::new(INDEX_CONFIG) { Vec::new() } else { occurrences(path, text, &REGISTRY_HOSTS) };
+    [markers, hosts].concat()
+}
+
+fn length_problem(path: &Path, text: &str) -> Option<String> {
+    let lines = text.lines().count();
+    let is_long = lines > MAX_FILE_LINES && !is_test(path);
+    is_long.then(|| format!("{} has {lines} lines, more than {MAX_FILE_LINES}", path.display()))
 }
 
 fn is_rust(path: &Path) -> bool {
@@ -261,8 +277,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn repository_is_tidy() {
-        assert_eq!(problems().unwrap(), Vec::<String>::new());
+    fn repository_has_no_fault() {
+        assert_eq!(faults(&texts().unwrap()).unwrap(), Vec::<String>::new());
     }
 
     #[test]
@@ -298,21 +314,21 @@ mod tests {
     #[test]
     fn long_files_are_for_tests_only() {
         let text = "\n".repeat(MAX_FILE_LINES + 1);
-        assert_eq!(file_problems(Path::new("src/lib.rs"), &text).len(), 1);
-        assert!(file_problems(Path::new("tests/all.rs"), &text).is_empty());
-        assert!(file_problems(Path::new("src/json/tests.rs"), &text).is_empty());
+        assert!(length_problem(Path::new("src/lib.rs"), &text).is_some());
+        assert!(length_problem(Path::new("tests/all.rs"), &text).is_none());
+        assert!(length_problem(Path::new("src/json/tests.rs"), &text).is_none());
     }
 
     #[test]
     fn markers_are_found_in_rust_files_and_hosts_in_all_files() {
         let text = format!("one\n{} // {}", OPEN_WORK_MARKERS[0], REGISTRY_HOSTS[0]);
         assert_eq!(
-            file_problems(Path::new("src/lib.rs"), &text),
+            file_faults(Path::new("src/lib.rs"), &text),
             [
                 format!("src/lib.rs:2 contains {}", OPEN_WORK_MARKERS[0]),
                 format!("src/lib.rs:2 contains {}", REGISTRY_HOSTS[0])
             ]
         );
-        assert_eq!(file_problems(Path::new("README.md"), &text).len(), 1);
+        assert_eq!(file_faults(Path::new("README.md"), &text).len(), 1);
     }
 }

@@ -189,13 +189,10 @@ impl ToolError {
         Self::new(ErrorCode::ToolNotFound, format!("Unknown tool: {}{stop}{suggestion}", shown_name(name)))
     }
 
-    /// Returns the error for a name that a server may have which is still starting.
+    /// Turns the error for something unknown into that for what a server may have which is still starting.
     #[must_use]
-    pub fn tool_of_starting_server(name: &str) -> Self {
-        let text = format!(
-            "Unknown tool: {}. Servers that are still starting may have it: try again later",
-            shown_name(name)
-        );
+    pub fn until_started(self) -> Self {
+        let text = format!("{}. Servers that are still starting may have it: try again later", self.message);
         Self::new(ErrorCode::Unavailable, text).unsent()
     }
 

@@ -1,6 +1,6 @@
 //! The nouns of Toolyard, and the gateway that every call passes.
 //!
-//! This crate does no I/O and spawns no task: frontends create [`Call`]s, backends run them, and [`Gateway::invoke`]
+//! This crate does no I/O, except in [`mod@file`], and spawns no task: frontends create [`Call`]s, backends run them, and [`Gateway::invoke`]
 //! stands in between. In suggested reading order:
 //!
 //! - [`json`]: JSON text that is relayed unchanged;
@@ -16,7 +16,7 @@
 //!   failures;
 //! - [`tokens`]: estimates of tokens in a model's context;
 //! - [`secrets`], [`seal`]: redaction of secrets, and texts that only this gateway can open;
-//! - [`timestamp`]: points in time in JSON;
+//! - [`timestamp`]: points in time in JSON; [`mod@file`]: bounded reads;
 //! - [`store`], [`function`], [`exchange`], [`script`]: ports for persistence, hosted functions, message exchanges, and
 //!   scripts.
 
@@ -61,6 +61,7 @@ mod turns;
 pub mod breaker;
 pub mod exchange;
 pub mod failure_log;
+pub mod file;
 pub mod function;
 pub mod retry;
 pub mod script;

@@ -249,7 +249,8 @@ impl Registry {
     /// Resolves the target of a call. Functions are looked up elsewhere: see [`FunctionLookup`](crate::FunctionLookup).
     ///
     /// # Errors
-    /// [`ErrorCode::ToolNotFound`], [`ErrorCode::PromptNotFound`] or [`ErrorCode::ResourceNotFound`].
+    /// [`ErrorCode::ToolNotFound`], [`ErrorCode::PromptNotFound`] or [`ErrorCode::ResourceNotFound`], or
+    /// [`ErrorCode::Unavailable`] while a handler that may have the prompt or resource is starting.
     pub fn resolve(&self, target: &CallTarget) -> Result<&Arc<RegistryEntry>, ToolError> {
         match target {
             CallTarget::Tool(name) => self.tool(name),
@@ -259,15 +260,18 @@ impl Registry {
                 is_owner.then_some(entry).ok_or_else(|| ToolError::unknown_tool(tool))
             }
             CallTarget::Prompt(name) | CallTarget::Completion(CompletionReference::Prompt(name)) => {
-                let unknown = || ToolError::unknown_prompt(name);
+                let unknown = || match self.may_be_starting(name) {
+                    true => ToolError::unknown_prompt(name).until_started(),
+                    false => ToolError::unknown_prompt(name),
+                };
                 self.prompts.by_name.get(name).ok_or_else(unknown)
             }
-            CallTarget::Resource(uri) => self.resource(uri).ok_or_else(|| unknown_resource(uri)),
+            CallTarget::Resource(uri) => self.resource(uri).ok_or_else(|| self.unknown_resource(uri)),
             CallTarget::Function(name) => Err(function::unknown(name)),
             CallTarget::Completion(CompletionReference::Template(text)) => {
                 // Clients may ask about a plain URI, too.
                 let template = self.templates.by_name.get(text).or_else(|| self.resource(text));
-                template.ok_or_else(|| unknown_resource(text))
+                template.ok_or_else(|| self.unknown_resource(text))
             }
         }
     }
@@ -296,13 +300,13 @@ impl Registry {
     /// handler that may have the tool is starting.
     pub fn tool_or_nearest(&self, name: &str) -> Result<&Arc<RegistryEntry>, ToolError> {
         let unknown = || match self.may_be_starting(name) {
-            true => ToolError::tool_of_starting_server(name),
+            true => ToolError::unknown_tool(name).until_started(),
             false => ToolError::unknown_tool_but(name, &nearest_tools(self, name)),
         };
         self.tools.by_name.get(name).ok_or_else(unknown)
     }
 
-    /// Returns `true` if a handler whose lists are not known yet may have a tool of this name for the caller.
+    /// Returns `true` if a handler whose lists are not known yet may have a tool or prompt of this name for the caller.
     fn may_be_starting(&self, name: &str) -> bool {
         let may_have =
             |handler: &Arc<str>| self.scope.as_ref().is_none_or(|scope| scope.allows_name(handler, name));
@@ -322,6 +326,19 @@ impl Registry {
         let entry = self.resources.by_name.get(uri).or_else(templated).or_else(|| self.unlisted.find(uri))?;
         let is_in_scope = |scope: &AccessScope| scope.contains_uri(&entry.handler.name, uri);
         (is_owner(entry) && self.scope.as_ref().is_none_or(is_in_scope)).then_some(entry)
+    }
+
+    fn unknown_resource(&self, uri: &str) -> ToolError {
+        let unknown = ToolError::new(ErrorCode::ResourceNotFound, format!("Resource not found: {uri}"));
+        let owner = self.namespaces.owner_of_uri(uri);
+        let is_in_scope = |scope: &AccessScope, handler: &str| {
+            scope.allows_name(handler, uri) && scope.contains_uri(handler, uri)
+        };
+        let may_have = |handler: &Arc<str>| {
+            owner.is_none_or(|owner| *owner == *handler)
+                && self.scope.as_ref().is_none_or(|scope| is_in_scope(scope, handler))
+        };
+        if self.starting.iter().any(may_have) { unknown.until_started() } else { unknown }
     }
 
     /// Returns the listed entries of one kind, in the order of the manifest and of their servers.
@@ -417,8 +434,4 @@ impl Registry {
     pub fn notices(&self) -> &[PublishNotice] {
         &self.notices
     }
-}
-
-fn unknown_resource(uri: &str) -> ToolError {
-    ToolError::new(ErrorCode::ResourceNotFound, format!("Resource not found: {uri}"))
 }

@@ -4,16 +4,14 @@
 //! - `${NAME:-default}`: the variable, or the default if it is unset or empty;
 //! - `${file:PATH}`: the content of a file, without the final line end.
 
-use std::{
-    fs::File,
-    io::{self, Read},
-    path::Path,
-};
+use std::{io, path::Path};
+
+use toolyard_core::file;
 
 use crate::{problem::quoted, report::EnvironmentLookup};
 
 /// Maximum size of a referenced file, in bytes. Secrets and certificates are smaller.
-const MAX_FILE_BYTES: u64 = 64 << 10;
+const MAX_FILE_BYTES: usize = 64 << 10;
 
 /// The environment and folder that references are resolved against.
 #[derive(Clone, Copy)]
@@ -134,11 +132,7 @@ fn resolve<'a>(
 }
 
 fn read_file(path: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > MAX_FILE_BYTES {
-        return Err(io::Error::other(format!("it is longer than {} KiB", MAX_FILE_BYTES >> 10)));
-    }
+    let mut text = file::read_text(path, MAX_FILE_BYTES)?;
     text.truncate(text.trim_end_matches(['\r', '\n']).len());
     Ok(text)
 }
@@ -229,9 +223,9 @@ mod tests {
             "${file:absent} ${file:} ${file:binary} ${file:/dev/zero}",
             Err(&[
                 "the file `absent` cannot be read: No such file or directory (os error 2)",
-                "the file `` cannot be read: Is a directory (os error 21)",
-                "the file `binary` cannot be read: stream did not contain valid UTF-8",
-                "the file `/dev/zero` cannot be read: it is longer than 64 KiB",
+                "the file `` cannot be read: is a directory",
+                "the file `binary` cannot be read: it is not UTF-8",
+                "the file `/dev/zero` cannot be read: it is not a regular file",
             ]),
         );
     }

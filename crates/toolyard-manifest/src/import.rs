@@ -186,6 +186,10 @@ fn import_servers_of(
             false => notes.extend(problems.iter().map(|problem| ImportNote::of_server(&name, problem))),
         }
     }
+    notes.extend(other_servers(root).map(|other| ImportNote {
+        is_warning: true,
+        ..ImportNote::at(&other, "these servers are not imported: another list of the file comes first")
+    }));
     let models = models::models(root, &mut notes);
     let web = web::web(root, &mut notes);
     notes.sort_by(|a, b| a.location.reading_order(&b.location));
@@ -230,8 +234,22 @@ fn servers<'a>(root: &ValueCursor<'a>) -> Option<ValueCursor<'a>> {
 }
 
 fn find_servers<'a>(root: &ValueCursor<'a>) -> Option<ValueCursor<'a>> {
+    server_lists(root).next()
+}
+
+/// Returns the lists of servers that are not imported, without empty ones.
+fn other_servers<'a>(root: &ValueCursor<'a>) -> impl Iterator<Item = ValueCursor<'a>> {
+    let is_filled = |list: &ValueCursor<'_>| match list.content() {
+        NodeContent::Object(members) => !members.is_empty(),
+        NodeContent::List(items) => !items.is_empty(),
+        _ => false,
+    };
+    server_lists(root).skip(1).filter(is_filled)
+}
+
+fn server_lists<'a>(root: &ValueCursor<'a>) -> impl Iterator<Item = ValueCursor<'a>> {
     let at = |path: &&[&str]| path.iter().try_fold(root.clone(), |cursor, name| member(&cursor, name));
-    SERVER_PATHS.iter().find_map(at)
+    SERVER_PATHS.iter().filter_map(at)
 }
 
 fn member<'a>(object: &ValueCursor<'a>, name: &str) -> Option<ValueCursor<'a>> {

@@ -1,5 +1,6 @@
 //! The wire format, independent of transports.
 
+pub mod batch;
 pub mod error;
 pub mod headers;
 pub mod message;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::HeaderValue;
-use toolyard_core::SecretRedactor;
+use toolyard_core::{SecretRedactor, file};
 
 /// The value of an `Authorization` header. It has no `Debug`, to keep the secret out of logs.
 pub struct UpstreamCredentials {
@@ -79,7 +79,8 @@ impl SecretSource {
             Self::Value(secret) => Ok(secret.clone()),
             Self::File(path) => {
                 let path = path.clone();
-                let read = tokio::task::spawn_blocking(move || std::fs::read_to_string(path)).await;
+                let read =
+                    tokio::task::spawn_blocking(move || file::read_text(&path, MAX_SECRET_BYTES)).await;
                 let secret = read.map_err(read_failure)?.map_err(read_failure)?;
                 secrets.learn(secret.trim());
                 Ok(secret.trim().to_owned())

@@ -14,8 +14,6 @@ use http_body_util::Full;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
 use rustls::client::WebPkiServerVerifier;
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, ConfigBuilder, RootCertStore, WantsVerifier};
 use tokio::runtime;
 use toolyard_core::CauseCode;
@@ -25,6 +23,7 @@ pub use self::connection_pool::ResponseBody;
 use self::connection_pool::{ConnectionPool, ExchangeError};
 use crate::egress::{EgressPolicy, NonPublicHost, PolicyResolver, is_policy_refusal};
 use crate::failure::{connection_cause, connection_reason};
+use crate::pem_file;
 use crate::proxy::{ProxyConnector, ProxySettings};
 use crate::tls_verifier::{AnyCertificate, CertificateVerifier};
 
@@ -108,8 +107,7 @@ impl HttpClient {
     /// Errors if the file cannot be read, or has no certificate.
     pub fn with_authorities(file: &Path) -> std::io::Result<Self> {
         let mut roots = system_roots();
-        let certificates = CertificateDer::pem_file_iter(file).map_err(std::io::Error::other)?;
-        let certificates: Vec<_> = certificates.collect::<Result<_, _>>().map_err(std::io::Error::other)?;
+        let certificates = pem_file::certificates(file).map_err(std::io::Error::other)?;
         if roots.add_parsable_certificates(certificates).0 == 0 {
             return Err(std::io::Error::other("the file has no certificate of an authority"));
         }

@@ -21,8 +21,7 @@ use hyper::body::Incoming;
 use hyper_util::client::legacy::Client as HyperClient;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::client::WebPkiServerVerifier;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, RootCertStore};
 use tokio::runtime;
 use tokio::sync::watch;
@@ -32,6 +31,7 @@ use self::renewing_connector::RenewingConnector;
 use crate::annotated_stream::{AnnotatedStream, ConnectionNote};
 use crate::client::{PolicyConnector, RequestError, system_roots, tcp_connector, tls};
 use crate::egress::{EgressPolicy, PolicyResolver};
+use crate::pem_file;
 use crate::proxy::{ProxyConnector, ProxySettings};
 use crate::tls_verifier::{AnyCertificate, CertificateVerifier};
 
@@ -179,7 +179,7 @@ fn tls_config(tls: Option<ClientTls<'_>>) -> Result<ClientConfig, ClientTlsError
         }
     };
     let Some((chain, key)) = tls.identity else { return Ok(builder.with_no_client_auth()) };
-    let key_der = PrivateKeyDer::from_pem_file(key).map_err(|error| in_file("tlsKeyPath", key, error))?;
+    let key_der = pem_file::private_key(key).map_err(|error| in_file("tlsKeyPath", key, error))?;
     let chain_der = certificates("tlsCertPath", chain)?;
     builder.with_client_auth_cert(chain_der, key_der).map_err(|error| in_file("tlsKeyPath", key, error))
 }
@@ -194,8 +194,7 @@ fn roots(trust: ServerTrust<'_>) -> Result<RootCertStore, ClientTlsError> {
 }
 
 fn certificates(field: &'static str, file: &Path) -> Result<Vec<CertificateDer<'static>>, ClientTlsError> {
-    let read = CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    let certificates = read.map_err(|error| in_file(field, file, error))?;
+    let certificates = pem_file::certificates(file).map_err(|error| in_file(field, file, error))?;
     if certificates.is_empty() {
         return Err(in_file(field, file, "the file has no certificate"));
     }

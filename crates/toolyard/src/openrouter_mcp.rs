@@ -91,7 +91,9 @@ impl OpenRouterMcpArgs {
     fn api_key(&self) -> anyhow::Result<CredentialSource> {
         if let Some(file) = &self.key_file {
             // Later calls read it again; a wrong path is reported at once.
-            std::fs::read(file).with_context(|| format!("cannot read the API key in {}", file.display()))?;
+            toolyard_core::file::ensure_regular(file)
+                .and_then(|()| std::fs::File::open(file))
+                .with_context(|| format!("cannot read the API key in {}", file.display()))?;
             return Ok(CredentialSource::File(file.clone()));
         }
         let key = variable(["OPENROUTER_API_KEY", "OpenRouter__ApiKey"]).ok_or_else(|| {

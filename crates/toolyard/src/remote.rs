@@ -110,8 +110,8 @@ impl RemoteGateway {
         parts.path_and_query = Some(format!("{base}{path}").parse()?);
         let mut request = Request::builder().method(method).uri(Uri::from_parts(parts)?);
         if let Some(auth) = self.auth() {
-            request = request
-                .header(header::AUTHORIZATION, auth.header().await.context("cannot read the API key")?);
+            request =
+                request.header(header::AUTHORIZATION, auth.header().await.with_context(|| self.key_fault())?);
         }
         if !body.is_empty() {
             request = request.header(header::CONTENT_TYPE, "application/json");
@@ -176,6 +176,14 @@ impl RemoteGateway {
             secrets.learn(key);
         }
         Some(UpstreamCredentials { scheme: HttpAuthScheme::Bearer, source, secrets })
+    }
+
+    /// Says which API key cannot be used.
+    fn key_fault(&self) -> String {
+        match &self.key_file {
+            Some(file) => format!("cannot use the API key in {}", file.display()),
+            None => "cannot use the API key in TOOLYARD_KEY".to_owned(),
+        }
     }
 
     /// True if the key of the environment may be sent to this gateway. `named` is the value of `TOOLYARD_URL`.

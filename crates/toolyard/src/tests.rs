@@ -1,6 +1,6 @@
 //! Rules that apply to every command.
 
-use clap::{Command, CommandFactory};
+use clap::{Arg, Command, CommandFactory};
 
 use crate::CommandLine;
 
@@ -22,6 +22,50 @@ fn commands() -> Vec<(String, Command)> {
 #[test]
 fn clap_definition_is_valid() {
     CommandLine::command().debug_assert();
+}
+
+/// Returns an argument with the names of its values and its defaults, such as `--limit <COUNT> [50]`.
+fn shown(argument: &Arg) -> String {
+    let name = match (argument.get_long(), argument.get_short()) {
+        (Some(long), Some(short)) => format!("--{long}, -{short}"),
+        (Some(long), None) => format!("--{long}"),
+        (None, Some(short)) => format!("-{short}"),
+        (None, None) => argument.get_id().to_string().to_uppercase(),
+    };
+    let takes_values = argument.get_action().takes_values();
+    let choices: Vec<_> =
+        argument.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
+    let value = match (choices.is_empty(), argument.get_value_names()) {
+        _ if !takes_values => String::new(),
+        (false, _) => format!(" <{}>", choices.join("|")),
+        (true, Some(names)) if !argument.is_positional() => format!(" <{}>", names.join("> <")),
+        (true, _) => String::new(),
+    };
+    let defaults: Vec<_> =
+        argument.get_default_values().iter().map(|value| value.to_string_lossy()).collect();
+    let default = if takes_values && !defaults.is_empty() {
+        format!(" [{}]", defaults.join(" "))
+    } else {
+        String::new()
+    };
+    let need = if argument.is_required_set() { " (required)" } else { "" };
+    format!("{name}{value}{default}{need}")
+}
+
+/// All commands with their arguments. What the help says about them is for people to read, and one page shows its form.
+#[test]
+fn command_tree() {
+    let is_shown = |path: &str, argument: &Arg| {
+        !argument.is_hide_set() && (path == "toolyard" || !argument.is_global_set())
+    };
+    let mut tree = String::new();
+    for (path, command) in commands() {
+        tree += &format!("{path}\n");
+        for argument in command.get_arguments().filter(|argument| is_shown(&path, argument)) {
+            tree += &format!("  {}\n", shown(argument));
+        }
+    }
+    insta::assert_snapshot!(tree);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Reads the cards of the manifest and the file again and again.
 
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -9,6 +9,7 @@ use http::Uri;
 use serde_json::Value;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
+use toolyard_core::file;
 use toolyard_manifest::{AgentCardSource, AgentSettings, CardKeys};
 
 use super::AgentDirectory;
@@ -23,7 +24,7 @@ use crate::wire::card::AgentCard;
 const RETRY: Duration = Duration::from_secs(30);
 
 /// Maximum size of the file in bytes.
-const MAX_FILE_BYTES: u64 = 4 << 20;
+const MAX_FILE_BYTES: usize = 4 << 20;
 
 /// Keeps the agents of these settings up to date until it is dropped.
 pub async fn follow(directory: &AgentDirectory, client: &AgentClient, settings: &AgentSettings) {
@@ -158,16 +159,9 @@ async fn follow_file(directory: &AgentDirectory, settings: &AgentSettings) {
 }
 
 async fn read_file(path: PathBuf) -> Result<Vec<u8>, io::ErrorKind> {
-    let read = move || read_limited(&path);
+    let read = move || file::read(&path, MAX_FILE_BYTES);
     let text = spawn_blocking(read).await.unwrap_or_else(|error| Err(io::Error::other(error)));
     text.map_err(|error| error.kind())
-}
-
-fn read_limited(path: &Path) -> io::Result<Vec<u8>> {
-    let mut text = Vec::new();
-    std::fs::File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_end(&mut text)?;
-    let is_small = u64::try_from(text.len()).is_ok_and(|length| length <= MAX_FILE_BYTES);
-    if is_small { Ok(text) } else { Err(io::ErrorKind::FileTooLarge.into()) }
 }
 
 /// Returns the cards of the file: a list, or an object whose only member is one.

@@ -1,7 +1,6 @@
 //! Location of a description, and the fetching of its files.
 
 use std::collections::HashMap;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,7 +8,7 @@ use ::http::header::{self, HeaderName};
 use ::http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri};
 use bytes::Bytes;
 use http_body_util::Full;
-use toolyard_core::ToolError;
+use toolyard_core::{ToolError, file};
 use toolyard_net::body::{self, BodyReadError};
 use toolyard_net::client::{HttpClient, RequestError, ResponseBody};
 use toolyard_openapi::{DescriptionError, DescriptionSources};
@@ -247,21 +246,10 @@ impl DescriptionFetcher {
     }
 
     async fn read_file(&self, path: &Path) -> Result<String, DescriptionReadError> {
-        let (path, max_bytes) = (path.to_owned(), self.max_bytes as u64);
+        let (path, max_bytes) = (path.to_owned(), self.max_bytes);
         let read = {
             let path = path.clone();
-            tokio::task::spawn_blocking(move || {
-                // A device or a pipe may have no end.
-                if !std::fs::metadata(&path)?.is_file() {
-                    return Err(std::io::Error::other("it is not a regular file"));
-                }
-                let mut text = String::new();
-                std::fs::File::open(path)?.take(max_bytes + 1).read_to_string(&mut text)?;
-                match text.len() as u64 > max_bytes {
-                    true => Err(std::io::Error::other(format!("it has more than {max_bytes} bytes"))),
-                    false => Ok(text),
-                }
-            })
+            tokio::task::spawn_blocking(move || file::read_text(&path, max_bytes))
         };
         let read = read.await.unwrap_or_else(|error| Err(std::io::Error::other(error)));
         read.map_err(|error| DescriptionReadError::File { path, error })

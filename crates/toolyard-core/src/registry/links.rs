@@ -36,8 +36,11 @@ impl Registry {
             own.any(|(pattern, _)| pattern.matches(uri).is_some())
         };
         let leads_back = || self.resource(&qualified).is_some_and(is_own);
-        let is_page = || names::is_ui(uri) && (self.resource(uri).is_some() || leads_back());
-        (is_listed() || is_templated() || is_page()).then_some(qualified)
+        let leads_astray = self.resource(uri).is_some();
+        let is_page = || names::is_ui(uri) && (leads_astray || leads_back());
+        // A client may open a web page itself, whichever server could read it as well.
+        let is_unlisted = || leads_astray && !is_web(uri) && leads_back();
+        (is_listed() || is_templated() || is_page() || is_unlisted()).then_some(qualified)
     }
 
     /// Makes the links of all tools lead back to their servers.
@@ -82,9 +85,15 @@ pub(crate) fn may_have_links(outcome: &Outcome) -> bool {
     output.body.get("_meta").is_some() || ["content", "messages"].iter().any(has_uri)
 }
 
-/// Returns `false` for a list without a member `uri`, such as texts, which may be long.
+/// Returns `false` for a list without a member `uri` or `_meta`, such as texts, which may be long.
 fn may_have_uri(list: &Json) -> bool {
     memmem::find(list.as_bytes(), b"\"uri\"").is_some()
+        || memmem::find(list.as_bytes(), b"\"_meta\"").is_some()
+}
+
+fn is_web(uri: &str) -> bool {
+    let has_scheme = |scheme: &str| uri.get(..scheme.len()).is_some_and(|it| it.eq_ignore_ascii_case(scheme));
+    has_scheme("https:") || has_scheme("http:")
 }
 
 /// Changes the items of a list of objects. `change` returns `true` if it has changed an item.
@@ -106,18 +115,22 @@ fn follow_list(object: &mut Object, member: &str, mut change: impl FnMut(&mut Ob
     }
 }
 
-/// Changes the links of a content block: a `resource_link`, or an embedded `resource`.
+/// Changes the links of a content block: those of its `_meta`, and that of a `resource_link` or an embedded `resource`.
 fn follow_block(block: &mut Object, rename: &Rename<'_>) -> bool {
+    let has_changed = follow_meta(block, rename);
     match block.get_str("type").as_deref() {
-        Some("resource_link") => follow_member(block, "uri", rename),
+        Some("resource_link") => follow_member(block, "uri", rename) || has_changed,
         Some("resource") => {
-            let Some(Ok(mut resource)) = block.get("resource").map(Json::to_object) else { return false };
-            follow_member(&mut resource, "uri", rename) && {
+            let Some(Ok(mut resource)) = block.get("resource").map(Json::to_object) else {
+                return has_changed;
+            };
+            let is_other = follow_member(&mut resource, "uri", rename) | follow_meta(&mut resource, rename);
+            if is_other {
                 block.set("resource", resource.to_json());
-                true
             }
+            is_other || has_changed
         }
-        _ => false,
+        _ => has_changed,
     }
 }
 

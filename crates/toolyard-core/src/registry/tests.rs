@@ -198,6 +198,8 @@ fn links_of_results_follow_the_renamed_resource() {
     check("beta", embedded, &embedded.replace("//w", "//beta+w"));
     let prompt = r#"{"messages":[{"role":"user","content":{"type":"resource_link","uri":"ui://w/a"}}]}"#;
     check("beta", prompt, &prompt.replace("//w", "//beta+w"));
+    let in_blocks = r#"{"content":[{"type":"text","text":"","_meta":{"ui":{"resourceUri":"ui://w/a"}}},{"type":"resource","resource":{"uri":"own:1","_meta":{"ui/resourceUri":"ui://w/a"}}}]}"#;
+    check("beta", in_blocks, &in_blocks.replace("//w", "//beta+w"));
     // Other URIs may be for the client.
     for kept in [
         r#"{"content":[{"type":"resource_link","uri":"x:y"},{"type":"text","uri":"ui://w/a"},7]}"#,
@@ -206,6 +208,38 @@ fn links_of_results_follow_the_renamed_resource() {
     ] {
         check("beta", kept, "");
     }
+}
+
+/// A link to a resource that no list has does not lead to another server.
+#[test]
+fn links_to_unlisted_resources_lead_back() {
+    let unlisted = |resource: &str, template: &str| Catalog {
+        unlisted: true,
+        ..offers(
+            &[],
+            &[],
+            &[&format!(r#"{{"uri":"{resource}"}}"#)],
+            &[&format!(r#"{{"uriTemplate":"{template}"}}"#)],
+        )
+    };
+    let registry = assemble(vec![
+        (handler("alpha", Overrides::default()), unlisted("a:1", "a:{id}")),
+        (handler("beta", Overrides::default()), unlisted("b:1", "{+any}")),
+    ]);
+    let check = |name: &str, uri: &str, expected: &str| {
+        let link = |uri: &str| format!(r#"{{"content":[{{"type":"resource_link","uri":"{uri}"}}]}}"#);
+        let mut outcome =
+            Outcome::Done(CallOutput { body: json(&link(uri)).to_object().unwrap(), is_error: false });
+        registry.follow_result_links(&Arc::from(name), &mut outcome);
+        let Outcome::Done(output) = outcome else { unreachable!() };
+        assert_eq!(output.body.to_json().as_text(), link(expected));
+    };
+    check("alpha", "file:///a", "alpha+file:///a");
+    check("alpha", "a:2", "a:2");
+    check("beta", "a:2", "beta+a:2");
+    check("beta", "file:///a", "file:///a");
+    // A client may open a page of the web itself.
+    check("alpha", "https://a.example/", "https://a.example/");
 }
 
 /// A server cannot take the place of another one by its prefix, in either order.
@@ -548,6 +582,23 @@ fn unknown_tool_may_be_that_of_a_starting_server() {
     check(&ready, &["*"], unknown);
     let gone = Catalog { phase: BackendPhase::Unavailable { reason: "gone".into() }, ..starting };
     check(&gone, &["*"], unknown);
+}
+
+#[test]
+fn unknown_prompt_or_resource_may_be_that_of_a_starting_server() {
+    let check = |phase: BackendPhase, scope: &[&str], expected: [ErrorCode; 2]| {
+        let one = Catalog { phase, ..offers(&[], &[], &[], &[]) };
+        let registry = assemble(vec![(handler("one", Overrides::default()), one)]);
+        let view = Registry::view_for(Arc::new(registry), &session("s", scope));
+        let targets = [CallTarget::Prompt("write".into()), CallTarget::Resource("file:///a".into())];
+        let codes = targets.map(|target| view.resolve(&target).err().unwrap().code());
+        assert_eq!(codes, expected, "{scope:?}");
+    };
+    let unknown = [ErrorCode::PromptNotFound, ErrorCode::ResourceNotFound];
+    check(BackendPhase::Connecting, &["*"], [ErrorCode::Unavailable; 2]);
+    check(BackendPhase::Connecting, &["one/*"], [ErrorCode::Unavailable; 2]);
+    check(BackendPhase::Connecting, &["two/*"], unknown);
+    check(BackendPhase::Ready, &["*"], unknown);
 }
 
 const PUBLIC: CacheScope = CacheScope::Public;

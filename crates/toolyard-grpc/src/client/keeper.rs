@@ -2,8 +2,7 @@
 //! as a new version of the server may have other tools.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +13,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tonic::Code;
 use toolyard_backends::health::{RequestEnd, ServiceHealth};
 use toolyard_core::output_schema::OutputForm;
-use toolyard_core::{BackendPhase, Catalog, CauseCode, FailureCause, FailureLog, LeftOutItem, Tool};
+use toolyard_core::{BackendPhase, Catalog, CauseCode, FailureCause, FailureLog, LeftOutItem, Tool, file};
 
 use super::DiscoveryOptions;
 use super::delivery::SharedDelivery;
@@ -429,12 +428,12 @@ fn bounded(mut items: Vec<LeftOutItem>) -> Vec<LeftOutItem> {
 
 /// Reads a file of at most `limit` bytes.
 fn read_within(path: &Path, limit: usize) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    File::open(path)?.take(limit as u64 + 1).read_to_end(&mut bytes)?;
-    if bytes.len() > limit {
-        return Err(io::Error::other(format!("larger than {limit} bytes (limits.responseBytes)")));
-    }
-    Ok(bytes)
+    file::read(path, limit).map_err(|error| match error.kind() {
+        io::ErrorKind::FileTooLarge => {
+            io::Error::other(format!("larger than {limit} bytes (limits.responseBytes)"))
+        }
+        _ => error,
+    })
 }
 
 /// Returns the service in the path of a method, `/SERVICE/METHOD`.

@@ -62,8 +62,8 @@ impl<'p> SchemaWriter<'p> {
         }
     }
 
-    /// Returns the schema of a method's arguments; `None` if it is too large.
-    pub(super) fn input(&mut self, message: u32) -> Option<TypeSchema> {
+    /// Returns the schema of a method's arguments in at most `max_bytes` bytes; `None` if it is too large.
+    pub(super) fn input(&mut self, message: u32, max_bytes: usize) -> Option<TypeSchema> {
         match self.pool.message(message).known {
             Some(known) if !known.is_object() => {
                 let value = fragment::known(known, self.direction, "");
@@ -71,7 +71,7 @@ impl<'p> SchemaWriter<'p> {
                     format!(r#"{{"type":"object","properties":{{"value":{value}}},"required":["value"]}}"#);
                 Some(TypeSchema { text, is_pruned: false })
             }
-            _ => self.schema(message, MAX_INPUT_BYTES),
+            _ => self.schema(message, max_bytes),
         }
     }
 

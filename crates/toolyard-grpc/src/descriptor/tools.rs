@@ -13,7 +13,7 @@ use super::filter::MethodFilter;
 use super::link::{Linker, joined};
 use super::naming::ToolNames;
 use super::raw::{RawFile, RawMethod, RawReader, RawService};
-use super::schema::{Direction, SchemaWriter, quoted};
+use super::schema::{Direction, MAX_INPUT_BYTES, SchemaWriter, TypeSchema, quoted};
 use super::types::{TypeId, TypePool};
 use super::{DescriptorError, MethodTool, ServiceTools, SkippedMethod, reach};
 
@@ -22,6 +22,16 @@ const MAX_METHODS: usize = 10_000;
 
 /// Maximum size of all definitions of tools, in bytes.
 const MAX_DEFINITION_BYTES: usize = 128 * 1024 * 1024;
+
+/// Size of all definitions, in bytes, from which those that follow are short, as is [`MAX_EXPANSION`]. Many methods can
+/// share one large type, whose text stands in each definition.
+const ROOMY_BYTES: usize = 4 * 1024 * 1024;
+
+/// Size of all definitions from which those that follow are short, as a multiple of the descriptors' size.
+const MAX_EXPANSION: usize = 16;
+
+/// Maximum size of an argument schema in a short definition, in bytes. It has no result schema.
+const SHORT_INPUT_BYTES: usize = 4_000;
 
 /// Maximum length of a tool description, in characters.
 const MAX_TOOL_CHARS: usize = 1024;
@@ -33,7 +43,8 @@ pub(crate) const REFLECTION: &str = "grpc.reflection.";
 const ANY_OBJECT: &str = r#"{"type":"object"}"#;
 
 /// Note in the description of a tool whose argument schema is pruned.
-const PRUNED_NOTE: &str = "\n\n(The schema is cut for size, to 64000 bytes: where it allows any object, see the service's documentation.)";
+const PRUNED_NOTE: &str =
+    "\n\n(The schema is cut for size: where it allows any object, see the service's documentation.)";
 
 /// Note in the description of a tool with several results.
 const STREAM_NOTE: &str = "\n\nReturns a stream of messages, as `messages`.";
@@ -56,7 +67,9 @@ pub(super) fn read(
         }
     }
     let mut pool = Linker::link(&raw)?;
-    let mut builder = ToolBuilder::new(&pool, filter);
+    let described = files.iter().map(|file| file.len()).sum::<usize>();
+    let mut builder =
+        ToolBuilder::new(&pool, filter, described.saturating_mul(MAX_EXPANSION).max(ROOMY_BYTES));
     for file in &raw {
         builder.add_file(file)?;
     }
@@ -92,6 +105,8 @@ struct ToolBuilder<'p> {
     names: ToolNames,
     services: HashSet<String>,
     definition_bytes: usize,
+    /// Size of all definitions from which those that follow are short.
+    roomy_bytes: usize,
     drafts: Vec<MethodDraft>,
     skipped: Vec<SkippedMethod>,
 }
@@ -104,7 +119,7 @@ struct DescribedService<'s, 'a> {
 }
 
 impl<'p> ToolBuilder<'p> {
-    fn new(pool: &'p TypePool, filter: &'p MethodFilter) -> Self {
+    fn new(pool: &'p TypePool, filter: &'p MethodFilter, roomy_bytes: usize) -> Self {
         Self {
             pool,
             filter,
@@ -114,6 +129,7 @@ impl<'p> ToolBuilder<'p> {
             names: ToolNames::default(),
             services: HashSet::new(),
             definition_bytes: 0,
+            roomy_bytes,
             drafts: Vec::new(),
             skipped: Vec::new(),
         }
@@ -179,8 +195,14 @@ impl<'p> ToolBuilder<'p> {
         let path = path.ok_or("its name is not a name of protocol buffers")?;
         let input = self.message(method.input, full_name)?;
         let output = self.message(method.output, full_name)?;
-        let arguments = self.inputs.input(input).ok_or("the schema of its arguments is too large")?;
-        let results = self.outputs.output(output, method.is_server_streaming);
+        let (arguments, results) = if self.definition_bytes < self.roomy_bytes {
+            let arguments = self.inputs.input(input, MAX_INPUT_BYTES);
+            let results = self.outputs.output(output, method.is_server_streaming);
+            (arguments.ok_or("the schema of its arguments is too large")?, results)
+        } else {
+            let any = || TypeSchema { text: ANY_OBJECT.to_owned(), is_pruned: true };
+            (self.inputs.input(input, SHORT_INPUT_BYTES).unwrap_or_else(any), None)
+        };
         let mut description = description(service, method, comment);
         if arguments.is_pruned {
             description.push_str(PRUNED_NOTE);

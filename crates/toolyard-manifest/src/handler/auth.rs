@@ -2,10 +2,12 @@
 
 use std::{
     fmt,
-    fs::{File, Metadata},
+    fs::File,
     io,
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
+
+use toolyard_core::file;
 
 use crate::{
     cursor::{KeywordChoice, ValueCursor},
@@ -187,7 +189,7 @@ pub(super) fn existing_file(cursor: &ValueCursor<'_>, path: &str) -> Option<Path
         return None;
     }
     let path = cursor.resolve_path(path);
-    if let Err(error) = File::open(&path).and_then(|file| file.metadata()).and_then(is_file) {
+    if let Err(error) = readable(&path) {
         let problem = cursor.problem(format!("this file cannot be read: {error}"));
         cursor.report(problem.expected("`file:` and the path of a file, from the folder of the manifest"));
         return None;
@@ -195,8 +197,9 @@ pub(super) fn existing_file(cursor: &ValueCursor<'_>, path: &str) -> Option<Path
     Some(path)
 }
 
-fn is_file(metadata: Metadata) -> io::Result<()> {
-    if metadata.is_dir() { Err(io::ErrorKind::IsADirectory.into()) } else { Ok(()) }
+fn readable(path: &Path) -> io::Result<File> {
+    file::ensure_regular(path)?;
+    File::open(path)
 }
 
 fn secret_key(cursor: ValueCursor<'_>) -> Option<CredentialSource> {

@@ -1,6 +1,8 @@
 //! The reader of `guides`.
 
-use std::{fs, path::PathBuf};
+use std::{io, path::PathBuf};
+
+use toolyard_core::file;
 
 use crate::{cursor::ValueCursor, formats};
 
@@ -58,15 +60,12 @@ fn file(cursor: &ValueCursor<'_>) -> Option<String> {
         cursor.report(problem.hint("write the guide into `text`"));
         return None;
     }
-    let length = fs::metadata(&path).map(|metadata| metadata.len());
-    // A file that is too long is not read.
-    let text = match length {
-        Ok(length) if length > MAX_GUIDE_BYTES as u64 => Ok(" ".repeat(MAX_GUIDE_BYTES + 1)),
-        Ok(_) => fs::read_to_string(&path),
-        Err(error) => Err(error),
-    };
-    match text {
+    match file::read_text(&path, MAX_GUIDE_BYTES) {
         Ok(text) => check_size(cursor, text),
+        // A file that is too long is not read.
+        Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+            check_size(cursor, " ".repeat(MAX_GUIDE_BYTES + 1))
+        }
         Err(error) => {
             let problem = cursor.problem(format!("this file cannot be read: {error}"));
             cursor

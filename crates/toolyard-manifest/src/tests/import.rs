@@ -321,6 +321,20 @@ fn names() {
 }
 
 #[test]
+fn second_list_of_servers_is_named() {
+    let text =
+        r#"{"mcpServers": {"a": {"command": "x"}}, "servers": {"b": {"command": "y"}}, "mcp_servers": {}}"#;
+    assert_snapshot!(handlers_yaml(text), @r#"
+        - name: a
+          type: mcp
+          mcpConfig:
+            transport: stdio
+            command: x
+    note: dir/mcp.json:1:52: servers: these servers are not imported: another list of the file comes first
+    "#);
+}
+
+#[test]
 fn mistakes() {
     assert_snapshot!(problems(""), @"
     dir/mcp.json: this is not a single JSON document

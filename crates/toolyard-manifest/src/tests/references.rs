@@ -73,9 +73,9 @@ fn missing_files_are_problems() {
       expected `file:` and the path of a file, from the folder of the manifest
     ");
     assert_snapshot!(problems(&mcp("transport: stdio\ncommand: x\nenv: {A: '${file:fixtures/secrets/binary}', B: '${file:/dev/zero}'}")), @"
-    tools.yaml:11:16: spec.handlers[0].mcpConfig.env.A: the file `fixtures/secrets/binary` cannot be read: stream did not contain valid UTF-8
+    tools.yaml:11:16: spec.handlers[0].mcpConfig.env.A: the file `fixtures/secrets/binary` cannot be read: it is not UTF-8
       hint: relative paths start at the folder of the manifest
-    tools.yaml:11:54: spec.handlers[0].mcpConfig.env.B: the file `/dev/zero` cannot be read: it is longer than 64 KiB
+    tools.yaml:11:54: spec.handlers[0].mcpConfig.env.B: the file `/dev/zero` cannot be read: it is not a regular file
       hint: relative paths start at the folder of the manifest
     ");
 }

@@ -251,7 +251,7 @@ fn guides_need_unique_names_and_content() {
     tools.yaml:12:50: spec.guides[2].text: `text` does not belong here
       hint: `file` already contains the guide
     tools.yaml:13:7: spec.guides[3].text: this field is required
-    tools.yaml:14:35: spec.guides[4].file: this file cannot be read: Is a directory (os error 21)
+    tools.yaml:14:35: spec.guides[4].file: this file cannot be read: is a directory
       expected the path of a file in Markdown, from the folder of the manifest
     ");
 }

@@ -14,6 +14,7 @@ mod stream_flush;
 pub(super) mod streamable_http;
 
 use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::error::Error;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
@@ -40,7 +41,7 @@ use streamable_http::HttpTransport;
 use super::catalog::followed_resources::FollowedResources;
 use super::catalog::list_invalidation::{ListInvalidation, ListSet};
 use crate::wire::headers::RequestHeaders;
-use crate::wire::{RequestId, RpcError, RpcMessage, meta, method};
+use crate::wire::{RequestId, RpcError, RpcMessage, batch, meta, method};
 
 /// The reason why a request was not answered.
 #[derive(Debug, thiserror::Error)]
@@ -341,6 +342,16 @@ fn without_subscription_id(params: &Object) -> Object {
         false => params.set("_meta", meta.to_json()),
     }
     params
+}
+
+/// Returns the messages of a text: the text itself, or those of a batch, which servers of revision 2025-03-26 may send.
+fn messages_in(text: Bytes) -> Result<VecDeque<Bytes>, TransportError> {
+    match batch::is_array(&text) {
+        true => batch::split(text)
+            .map(VecDeque::from)
+            .map_err(|fault| TransportError::Malformed(fault.to_owned())),
+        false => Ok([text].into()),
+    }
 }
 
 /// Parses a message of a server.

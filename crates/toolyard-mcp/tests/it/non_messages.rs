@@ -88,6 +88,33 @@ async fn text_that_is_not_a_message_is_skipped() {
     }
 }
 
+/// Servers of revision 2025-03-26 may answer with a batch.
+#[tokio::test]
+async fn batch_with_the_answer_is_read() {
+    const OTHERS: &str = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}},7,{"jsonrpc":"2.0","id":99999,"result":{}}"#;
+    let check = async |is_stream: bool, has_answer: bool, expected: Result<&str, &str>| {
+        let upstream = streamable(false, move |request| {
+            let answer = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{GOOD}}}"#, request.id());
+            let batch = if has_answer { format!("[{OTHERS},{answer}]") } else { format!("[{OTHERS}]") };
+            Some(match is_stream {
+                true => ScriptedReply::ending(
+                    "text/event-stream",
+                    stream::iter([Bytes::from(format!("data: {batch}\n\n"))]),
+                ),
+                false => ScriptedReply::json(&batch),
+            })
+        });
+        let backend = start(&upstream);
+        ready(&backend).await;
+        let called = call(&backend, "t", json!({})).await;
+        let called = called.map_err(|error| error.message().to_owned());
+        assert_eq!(called.as_deref().map_err(String::as_str), expected, "stream: {is_stream}");
+    };
+    check(false, true, Ok(r#""good""#)).await;
+    check(true, true, Ok(r#""good""#)).await;
+    check(false, false, Err("The server's answer is malformed")).await;
+}
+
 /// Runs a call whose reply is a stream with this text in front of its end, if it ends.
 async fn failed_call(
     is_modern: bool,

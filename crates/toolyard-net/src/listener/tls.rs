@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::ring::default_provider;
-use rustls::pki_types::pem::{self, PemObject};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoClientAuth, VerifierBuilderError, WebPkiClientVerifier};
 use rustls::{RootCertStore, ServerConfig};
@@ -16,6 +16,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
+
+use crate::pem_file;
 
 /// The certificate of a listener, and the verification of its clients: TLS 1.2 or later.
 ///
@@ -93,8 +95,7 @@ impl TlsSettings {
     pub fn read(files: &TlsFiles) -> Result<Self, TlsError> {
         let provider = Arc::new(default_provider());
         let chain = certificates(&files.certificate)?;
-        let key =
-            PrivateKeyDer::from_pem_file(&files.key).map_err(unreadable(&files.key, "a private key"))?;
+        let key = pem_file::private_key(&files.key).map_err(unreadable(&files.key, "a private key"))?;
         let clients = match &files.client_authority {
             Some(authority) => verifier(authority, &provider)?,
             None => Arc::new(NoClientAuth),
@@ -155,7 +156,7 @@ async fn refuse_plain(stream: &mut TcpStream) -> io::Result<()> {
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let read = || {
-        let all: Vec<_> = CertificateDer::pem_file_iter(path)?.collect::<Result<_, _>>()?;
+        let all = pem_file::certificates(path)?;
         if all.is_empty() { Err(pem::Error::NoItemsFound) } else { Ok(all) }
     };
     read().map_err(unreadable(path, "certificates"))

@@ -1,7 +1,5 @@
 //! The certificate of the webhook, which is renewed while it serves.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,9 +8,10 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use toolyard_core::file;
 
 /// Maximum size of a file in bytes.
-const FILE_BYTES: u64 = 1024 * 1024;
+const FILE_BYTES: usize = 1024 * 1024;
 
 /// PEM files of the certificate, as of a Secret of the type `kubernetes.io/tls`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,10 +76,7 @@ impl CertificateFiles {
 /// Reads a file on a blocking thread.
 async fn read(path: &Path) -> Result<Vec<u8>, CertificateError> {
     let owned = path.to_owned();
-    let text = tokio::task::spawn_blocking(move || {
-        let mut text = Vec::new();
-        File::open(owned)?.take(FILE_BYTES).read_to_end(&mut text).map(|_| text)
-    });
+    let text = tokio::task::spawn_blocking(move || file::read(&owned, FILE_BYTES));
     let error = |error: String| CertificateError::Read(path.to_owned(), error);
     text.await.map_err(|panic| error(panic.to_string()))?.map_err(|failure| error(failure.to_string()))
 }

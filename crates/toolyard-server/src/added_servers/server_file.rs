@@ -3,12 +3,12 @@
 //! It has the servers of the operator, and those that agents have added, which [`ADDED`] marks. The latter are limited by
 //! what the operator allows, and their texts refer to no variable of the gateway.
 
-use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
+use toolyard_core::file;
 use toolyard_manifest::{self as manifest, HandlerConfig, ManifestSource};
 
 use super::record::{ServerRecord, StoredTransport};
@@ -21,7 +21,7 @@ const ADDED: &str = "addedAtRunTime";
 const SERVERS: &str = "mcpServers";
 
 /// Maximum size of the file in bytes.
-const MAX_BYTES: u64 = 4 << 20;
+const MAX_BYTES: usize = 4 << 20;
 
 /// Mode of a new file: values may be secret.
 const NEW_FILE_MODE: u32 = 0o600;
@@ -202,18 +202,11 @@ fn record_of(name: &str, entry: &Value) -> Option<ServerRecord> {
 }
 
 fn read_text(path: &Path) -> Result<Option<String>, ServerFileError> {
-    let file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(io_error(path, error)),
-    };
-    let mut text = String::new();
-    let read = file.take(MAX_BYTES + 1).read_to_string(&mut text).map_err(|error| io_error(path, error))?;
-    if read as u64 > MAX_BYTES {
-        let error = io::Error::other(format!("it has more than {} MiB", MAX_BYTES >> 20));
-        return Err(io_error(path, error));
+    match file::read_text(path, MAX_BYTES) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(io_error(path, error)),
     }
-    Ok(Some(text))
 }
 
 fn io_error(path: &Path, error: io::Error) -> ServerFileError {

@@ -150,7 +150,7 @@ const MODIFIERS: [&str; 5] = ["overflow", "has", "with", "no", "wp"];
 /// Maximum number of characters of the classes and the ID of an element that are read.
 const MAX_LENGTH: usize = 1_000;
 
-/// What the name of a part says about it.
+/// The meaning of a part's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum NamedPart {
     Unknown,

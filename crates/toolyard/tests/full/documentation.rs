@@ -33,9 +33,15 @@ const LAUNCHERS: [(&str, &str); 2] = [
 #[track_caller]
 fn check(page: &str) {
     let home = TempDir::new().unwrap();
+    run(page, home.path(), home.path());
+}
+
+/// Runs the page of this path in a folder of a user.
+#[track_caller]
+fn run(page: &str, home: &Path, folder: &Path) {
     // The programs of the repository are built already.
     let target = Path::new(env!("CARGO_BIN_EXE_toolyard")).ancestors().nth(2).unwrap();
-    std::os::unix::fs::symlink(target, home.path().join("target")).unwrap();
+    std::os::unix::fs::symlink(target, folder.join("target")).unwrap();
     let launchers = TempDir::new().unwrap();
     for (name, script) in LAUNCHERS {
         let path = launchers.path().join(name);
@@ -46,11 +52,11 @@ fn check(page: &str) {
     let folders = [launchers.path().to_owned(), program.to_owned()].into_iter();
     let path = std::env::join_paths(folders.chain(std::env::split_paths(&peers::search_path()))).unwrap();
     let shell = |script: &str| {
-        let mut shell = peers::command("bash", home.path());
-        shell.current_dir(&home).env("PATH", &path).args(["-c", script]);
+        let mut shell = peers::command("bash", home);
+        shell.current_dir(folder).env("PATH", &path).args(["-c", script]);
         shell
     };
-    PageSession::new(home.path(), &shell, &NOT_RUN).run(page);
+    PageSession::new(folder, &shell, &NOT_RUN).run(page);
 }
 
 /// Declares a test for each page with commands, and the list of these pages.
@@ -84,6 +90,17 @@ pages! {
     kubernetes_scripts: "docs/kubernetes-scripts.md",
     manifest: "docs/manifest.md",
     rest_api: "docs/rest-api.md",
+}
+
+/// A new user's first hour: what one page leaves behind does not break the next.
+#[test]
+fn first_pages_share_a_home() {
+    let home = TempDir::new().unwrap();
+    for page in ["editor-servers", "api", "team", "python-tool", "rust-tool"] {
+        let folder = home.path().join(page);
+        std::fs::create_dir(&folder).unwrap();
+        run(&format!("docs/start/{page}.md"), home.path(), &folder);
+    }
 }
 
 #[test]

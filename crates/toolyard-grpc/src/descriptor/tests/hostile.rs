@@ -267,6 +267,35 @@ fn deep_chains_and_many_methods_are_limited() {
 }
 
 #[test]
+fn large_type_of_many_methods_does_not_multiply() {
+    let value = |number: i32| EnumValueDescriptorProto {
+        name: Some(format!("V{number}")),
+        number: Some(number),
+        options: None,
+    };
+    let mut one = file("a.proto", vec![message("M", vec![field("e", 1, 14, ".E")])]);
+    one.enum_type = vec![EnumDescriptorProto {
+        name: Some("E".to_owned()),
+        value: (0..3_000).map(value).collect(),
+        ..EnumDescriptorProto::default()
+    }];
+    let names: Vec<_> = (0..500).map(|number| format!("A{number}")).collect();
+    let methods: Vec<_> = names.iter().map(|name| (name.as_str(), ".M")).collect();
+    one.service = vec![service("S", &methods)];
+    let tools = read(vec![one]).unwrap();
+    let schemas: Vec<_> = tools
+        .methods()
+        .iter()
+        .map(|method| method.tool().input_schema().unwrap().as_text().to_owned())
+        .collect();
+    assert_eq!(schemas.len(), 500);
+    assert!(schemas.iter().map(String::len).sum::<usize>() < 6_000_000);
+    assert!(schemas[0].contains("V2999"));
+    assert_eq!(schemas[499], r#"{"type":"object","properties":{"e":{}},"additionalProperties":false}"#);
+    assert!(tools.methods()[499].encode(r#"{"e":"V2999"}"#).is_ok());
+}
+
+#[test]
 fn message_with_too_many_fields_is_skipped() {
     let fields = (1..5_000).map(|number| field(&format!("field_{number}"), number, 9, "")).collect();
     let mut one = file("a.proto", vec![message("M", fields), message("N", vec![field("m", 1, 11, ".M")])]);

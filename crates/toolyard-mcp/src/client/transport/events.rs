@@ -1,5 +1,6 @@
 //! The events of a response stream, and the position for resuming it.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,7 +11,7 @@ use toolyard_net::client::ResponseBody;
 use toolyard_net::sse::{SseDecoder, SseEvent};
 
 use super::non_messages::{SkippedMessages, id_of_malformed};
-use super::{TransportError, parse_message};
+use super::{TransportError, messages_in, parse_message};
 use crate::wire::RpcMessage;
 use crate::wire::headers::{LAST_EVENT_ID, RequestHeaders};
 
@@ -34,6 +35,8 @@ pub(super) struct SseEventReader {
     skipped: SkippedMessages,
     /// Number of events since the last message that were skipped.
     skipped_in_row: usize,
+    /// Messages of a batch that were not returned yet.
+    batched: VecDeque<Bytes>,
 }
 
 /// The position in a stream, and the delay before resuming it.
@@ -70,7 +73,7 @@ impl StreamPosition {
 }
 
 /// True for the response to another request. Only errors may lack the id.
-fn answers_another(id: u64, message: &RpcMessage) -> bool {
+pub(super) fn answers_another(id: u64, message: &RpcMessage) -> bool {
     match message {
         RpcMessage::Response { id: Some(other), .. } => other.to_lenient_number() != Some(id),
         RpcMessage::Response { id: None, answer } => answer.is_ok(),
@@ -92,7 +95,7 @@ impl SseEventReader {
         skipped: SkippedMessages,
     ) -> Self {
         let (decoder, reserved) = (SseDecoder::new(event_bytes), ByteReservation::default());
-        Self { stream, decoder, budget, reserved, skipped, skipped_in_row: 0 }
+        Self { stream, decoder, budget, reserved, skipped, skipped_in_row: 0, batched: VecDeque::new() }
     }
 
     /// Reads the next event of any type; `None` at the end.
@@ -138,12 +141,8 @@ impl SseEventReader {
         &mut self,
         awaited: Option<u64>,
     ) -> Result<Option<RpcMessage>, TransportError> {
-        while let Some(event) = self.next_event().await? {
-            if !is_message(&event) {
-                self.skip_event()?;
-                continue;
-            }
-            match parse_message(event.data.clone()) {
+        while let Some(text) = self.next_text().await? {
+            match parse_message(text.clone()) {
                 Ok(message) if awaited.is_some_and(|id| answers_another(id, &message)) => {
                     self.skipped
                         .record(&TransportError::Malformed("the response to another request".to_owned()));
@@ -153,7 +152,7 @@ impl SseEventReader {
                     self.skipped_in_row = 0;
                     return Ok(Some(message));
                 }
-                Err(error) if awaited.is_some() && id_of_malformed(&event.data) == awaited => {
+                Err(error) if awaited.is_some() && id_of_malformed(&text) == awaited => {
                     return Err(error);
                 }
                 Err(error) => {
@@ -163,6 +162,27 @@ impl SseEventReader {
             }
         }
         Ok(None)
+    }
+
+    /// Reads the text of the next message; `None` at the end.
+    async fn next_text(&mut self) -> Result<Option<Bytes>, TransportError> {
+        loop {
+            if let Some(text) = self.batched.pop_front() {
+                return Ok(Some(text));
+            }
+            let Some(event) = self.next_event().await? else { return Ok(None) };
+            if !is_message(&event) {
+                self.skip_event()?;
+                continue;
+            }
+            match messages_in(event.data) {
+                Ok(messages) => self.batched = messages,
+                Err(error) => {
+                    self.skipped.record(&error);
+                    self.skip_event()?;
+                }
+            }
+        }
     }
 
     /// Reads the first event of HTTP+SSE, the URL of messages to the server; `None` if a message precedes it, or the

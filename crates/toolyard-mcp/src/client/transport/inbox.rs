@@ -12,7 +12,7 @@ use toolyard_net::budget::{BudgetExhausted, ByteBudget, SMALL_MESSAGE};
 use super::non_messages::{SkippedMessages, id_of_fragment, id_of_malformed};
 use super::{
     ConnectionSignals, OutgoingRequest, TransportError, UpstreamResult, cancel_params, client_notification,
-    parse_message, progress_request,
+    messages_in, parse_message, progress_request,
 };
 use crate::client::server_requests::ServerRequestRouter;
 use crate::wire::{RpcMessage, message, method};
@@ -116,8 +116,15 @@ impl Drop for ResponseWaiter<'_> {
 }
 
 impl MessageInbox {
-    /// Handles a message.
+    /// Handles a message, or those of a batch.
     pub(super) fn handle_message(&self, line: Bytes) {
+        match messages_in(line) {
+            Ok(messages) => messages.into_iter().for_each(|message| self.handle_one(message)),
+            Err(error) => self.skipped.record(&error),
+        }
+    }
+
+    fn handle_one(&self, line: Bytes) {
         self.signals.received.fetch_add(1, Ordering::Relaxed);
         match parse_message(line.clone()) {
             Ok(RpcMessage::Response { id, answer }) => {

@@ -27,7 +27,7 @@ use super::{
 use crate::client::ClientOptions;
 use crate::client::server_requests::ServerRequestRouter;
 use crate::wire::headers::{PROTOCOL_VERSION, RequestHeaders, SESSION_ID};
-use crate::wire::{RequestId, RpcMessage, message, method};
+use crate::wire::{RequestId, RpcMessage, batch, message, method};
 
 /// A server with streamable HTTP.
 #[derive(Clone)]
@@ -181,6 +181,9 @@ impl HttpTransport {
     ) -> Result<(UpstreamResult, HeaderMap), TransportError> {
         let (head, response) = response.into_parts();
         let answer = match self.read_body(id, head.status, &head.headers, response, budget).await? {
+            HttpResponseBody::Json(text) if batch::is_array(&text) => {
+                self.read_batch(id, text, client).await?
+            }
             HttpResponseBody::Json(text) => match_response(id, parse_message(text)?)?,
             HttpResponseBody::Stream(stream) => self.read_answer(id, stream, client, budget).await?,
         };

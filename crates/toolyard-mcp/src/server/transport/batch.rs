@@ -1,27 +1,20 @@
-//! Batches of messages, which exist in revision 2025-03-26 only (2025-03-26, basic, batching).
+//! Batches of clients. Their requests run concurrently.
 
 use std::any::Any;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::future::join_all;
-use toolyard_core::{Caller, Json};
+use toolyard_core::Caller;
 
 use crate::server::interaction::request_client::RequestClient;
 use crate::server::notify::notice_queue::NoticeSender;
 use crate::server::notify::notification_sink::NotificationSink;
 use crate::server::session::legacy_client::LegacyClient;
 use crate::server::{McpFrontend, McpRequest, RequestContext};
+pub(super) use crate::wire::batch::is_array;
 use crate::wire::error::INVALID_REQUEST;
-use crate::wire::{ProtocolEra, ProtocolRevision, RequestId, RpcError, RpcMessage, message, method};
-
-/// Maximum number of messages in a batch. Its requests run concurrently.
-const MAX_MESSAGES: usize = 100;
-
-/// True if a text looks like a batch. Only some clients may send one: see [`is_batch`].
-pub(super) fn is_array(text: &[u8]) -> bool {
-    text.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[')
-}
+use crate::wire::{ProtocolEra, ProtocolRevision, RequestId, RpcError, RpcMessage, batch, message, method};
 
 /// True if a text is a batch of a client that may send one.
 pub(super) fn is_batch(text: &[u8], peer: &LegacyClient) -> bool {
@@ -33,14 +26,7 @@ pub(super) fn is_batch(text: &[u8], peer: &LegacyClient) -> bool {
 /// # Errors
 /// When the batch is empty or too large.
 pub(super) fn split(text: Bytes) -> Result<Vec<Bytes>, RpcError> {
-    let refuse = |problem: &'static str| RpcError::new(INVALID_REQUEST, problem);
-    let items = Json::parse(text).and_then(|batch| batch.to_items());
-    let items = items.map_err(|_| refuse("Invalid request: the batch is not a JSON array"))?;
-    match items.len() {
-        1..=MAX_MESSAGES => Ok(items.iter().map(Json::bytes).collect()),
-        0 => Err(refuse("Invalid request: the batch is empty")),
-        _ => Err(refuse("Invalid request: the batch has more than 100 messages")),
-    }
+    batch::split(text).map_err(|fault| RpcError::new(INVALID_REQUEST, format!("Invalid request: {fault}")))
 }
 
 /// The sender of a batch.

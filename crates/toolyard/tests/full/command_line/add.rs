@@ -105,7 +105,7 @@ fn tools_are_shown_and_handler_is_written() {
     +       openAPIConfig:
     +         specURL: file:shop.yaml
 
-    updated toolyard.yaml
+    created toolyard.yaml
     --- stderr
     note: the service requires `key`; set `credentials` in the handler
     --- exit status 0
@@ -194,7 +194,7 @@ fn change_needs_confirmation() {
     );
     assert_eq!(folder.read("toolyard.yaml"), None);
     let seen = at("y\n").stdout;
-    assert!(seen.contains("updated toolyard.yaml"), "{seen}");
+    assert!(seen.contains("created toolyard.yaml"), "{seen}");
     assert!(folder.read("toolyard.yaml").is_some());
 }
 
@@ -288,7 +288,7 @@ fn mcp_servers_are_added() {
     +           TOKEN: "${TOKEN}"
     +           LEVEL: info
 
-    updated toolyard.yaml
+    created toolyard.yaml
     --- exit status 0
     "#);
     assert_snapshot!(add_in(folder.path(), &["mcp", "--yes", "https://mcp.example.com/mcp", "--header", "Authorization: Bearer hunter2"]), @r#"
@@ -382,7 +382,7 @@ fn http_tools_are_added() {
     +         urlTemplate: "https://api.example.com/orders/{id}"
     +         method: GET
 
-    updated toolyard.yaml
+    created toolyard.yaml
     --- exit status 0
     "#);
     assert_snapshot!(add_in(folder.path(), &["http", "https://api.example.com/orders", "--yes", "--description", "Creates an order", "--arg", "product", "--arg", "count:integer", "--header", "X-Key: ${KEY}"]), @r#"
@@ -451,7 +451,7 @@ fn functions_are_added() {
     +         inputSchema:
     +           type: object
 
-    updated toolyard.yaml
+    created toolyard.yaml
     --- exit status 0
     "#);
     assert_snapshot!(add_in(folder.path(), &["function", "weather", "--version", "1.2", "--kind", "mcp", "--dry-run"]), @r#"
@@ -560,7 +560,7 @@ fn grpc_server_is_added() {
     +         endpoint: localhost:50051
     +         descriptorSet: shop.binpb
 
-    updated toolyard.yaml
+    created toolyard.yaml
     --- exit status 0
     ");
     assert_eq!(add(&["https://orders.example.com", "--dry-run"]).code, 2);

@@ -306,7 +306,7 @@ fn invalid_key_arguments_are_refused() {
     let unread = run(toolyard(folder.path()).args(["doctor", "--key-file"]).arg(file));
     assert_snapshot!(unread.to_string(), @"
     --- stderr
-    error: cannot read the API key: cannot read the credentials: No such file or directory (os error 2)
+    error: cannot use the API key in /nothing/here: cannot read the credentials: No such file or directory (os error 2)
     --- exit status 1
     ");
 }

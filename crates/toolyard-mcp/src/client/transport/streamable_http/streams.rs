@@ -11,9 +11,10 @@ use toolyard_net::client::ResponseBody;
 
 use super::{HttpResponseBody, HttpTransport, match_response};
 use crate::client::convert::is_transient;
-use crate::client::transport::events::{SseEventReader, StreamPosition};
+use crate::client::transport::events::{SseEventReader, StreamPosition, answers_another};
 use crate::client::transport::{
-    ConnectionSignals, OutgoingRequest, TransportError, UpstreamResult, client_notification,
+    ConnectionSignals, OutgoingRequest, TransportError, UpstreamResult, client_notification, messages_in,
+    parse_message,
 };
 use crate::wire::{RequestId, RpcMessage, method};
 
@@ -122,13 +123,44 @@ impl HttpTransport {
         client: &dyn Client,
     ) -> Result<Option<UpstreamResult>, TransportError> {
         while let Some(message) = events.next_message(Some(id)).await? {
-            match message {
-                RpcMessage::Notification { method, body } => self.handle_notification(&method, body, client),
-                RpcMessage::Request { id: server_id, method, params, .. } => {
-                    self.handle_request(Some(id), server_id, &method, params).await;
-                }
-                response @ RpcMessage::Response { .. } => return match_response(id, response).map(Some),
+            if let Some(answer) = self.handle_message(id, message, client).await? {
+                return Ok(Some(answer));
             }
+        }
+        Ok(None)
+    }
+
+    /// Reads the answer to a request from a batch, and handles its other messages.
+    pub(super) async fn read_batch(
+        &self,
+        id: u64,
+        text: Bytes,
+        client: &dyn Client,
+    ) -> Result<UpstreamResult, TransportError> {
+        let mut found = None;
+        for text in messages_in(text)? {
+            match parse_message(text) {
+                Ok(message) if answers_another(id, &message) => {}
+                Ok(message) => found = self.handle_message(id, message, client).await?.or(found),
+                Err(error) => self.skipped.record(&error),
+            }
+        }
+        found.ok_or_else(|| TransportError::Malformed("a batch without the response".to_owned()))
+    }
+
+    /// Handles a message on the way to the answer to a request. Returns the answer.
+    async fn handle_message(
+        &self,
+        id: u64,
+        message: RpcMessage,
+        client: &dyn Client,
+    ) -> Result<Option<UpstreamResult>, TransportError> {
+        match message {
+            RpcMessage::Notification { method, body } => self.handle_notification(&method, body, client),
+            RpcMessage::Request { id: server_id, method, params, .. } => {
+                self.handle_request(Some(id), server_id, &method, params).await;
+            }
+            response @ RpcMessage::Response { .. } => return match_response(id, response).map(Some),
         }
         Ok(None)
     }
