@@ -38,8 +38,6 @@ pub struct ToolIndex {
     pub(crate) slots: Vec<Option<ToolSlot>>,
     /// Weight of one word in each field of a tool, by slot.
     pub(crate) normalized_weights: Vec<[f32; FIELDS]>,
-    /// Weight of one word in all texts of a tool as one text, by slot.
-    pub(crate) whole_weights: Vec<f32>,
     /// Number of tools of each server, by server number; 0 for unused numbers.
     pub(crate) server_sizes: Vec<usize>,
     pub(crate) tools: usize,
@@ -82,7 +80,6 @@ impl ToolIndex {
             vocabulary: WordVocabulary::default(),
             slots: Vec::new(),
             normalized_weights: Vec::new(),
-            whole_weights: Vec::new(),
             server_sizes: Vec::new(),
             tools: 0,
             servers: BTreeMap::new(),
@@ -218,19 +215,7 @@ impl ToolIndex {
         let weights = |slot: &ToolSlot| normalized_weights(&self.ranking, slot, &averages);
         let weights = self.slots.iter().map(|slot| slot.as_ref().map(weights).unwrap_or_default());
         self.normalized_weights = weights.collect();
-        let average = averages.iter().sum();
-        let weights = self.slots.iter().map(|slot| slot.as_ref().map(|slot| whole_weight(slot, average)));
-        self.whole_weights = weights.map(Option::unwrap_or_default).collect();
     }
-}
-
-/// Penalty for long tools, as in BM25.
-const WHOLE_LENGTH_PENALTY: f32 = 0.75;
-
-/// The weight of one word in all texts of a tool as one text. The average length is 0 if no tool has a word.
-fn whole_weight(slot: &ToolSlot, average: f32) -> f32 {
-    let length: f32 = slot.lengths.iter().copied().map(f32::from).sum();
-    1.0 / (1.0 - WHOLE_LENGTH_PENALTY + WHOLE_LENGTH_PENALTY * length / average.max(1.0))
 }
 
 /// The weights of the fields of a tool, normalized by their lengths as in BM25F.

@@ -47,9 +47,6 @@ pub struct RankingWeights {
     /// Weight of a value of the query, such as a number or a quoted text, in names of tools, parameters and servers,
     /// relative to its weight in other texts; 1 leaves the step out.
     pub value_in_name: f32,
-    /// Share of the texts of a tool as one text, as in BM25, in the score of a word; the rest is that of the fields. From 0
-    /// to 1.
-    pub whole_text: f32,
     /// Saturation of words that are repeated in the query, as in BM25: 0 if they count once. A large value leaves the step
     /// out.
     pub k3: f32,
@@ -71,27 +68,20 @@ pub struct RankingWeights {
 
 impl Default for RankingWeights {
     fn default() -> Self {
-        let weight = |weight, loss| FieldWeight { weight, length_penalty: loss };
+        let weight = |weight| FieldWeight { weight, length_penalty: 0.5 };
         Self {
-            fields: [
-                weight(3.0, 0.5),
-                weight(1.0, 0.75),
-                weight(1.0, 0.75),
-                weight(1.0, 0.5),
-                weight(1.0, 0.5),
-            ],
+            fields: [2.0, 1.0, 1.0, 1.0, 1.0].map(weight),
             k1: 1.5,
             synonym: 0.3,
             abbreviation: 0.6,
             filler: 0.5,
-            spelling: 1.0,
-            compound: 1.0,
+            spelling: 0.6,
+            compound: 0.5,
             value_in_name: 0.0,
-            whole_text: 0.25,
-            k3: 1.0,
-            bigram: 0.3,
+            k3: 0.0,
+            bigram: 0.6,
             name_coverage: 0.3,
-            best_clause: 1.0,
+            best_clause: 2.0,
             clause_normalization: 0.5,
             server_mean: 0.5,
             server_smoothing: 2.0,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::index::{TermPosting, ToolIndex};
 use crate::query::{ParsedQuery, QueryBigram, QueryClause, QueryTerm, TermVariant};
-use crate::ranking::{RankingWeights, ToolField};
+use crate::ranking::ToolField;
 use crate::server_index::FieldCounts;
 
 /// A matching tool.
@@ -238,21 +238,14 @@ impl<'i> IndexSearch<'i> {
         }
     }
 
-    /// The saturated term frequency of these occurrences in a tool: that of its fields as in BM25F, and that of all of them
-    /// as one text as in BM25.
+    /// The saturated term frequency of these occurrences in a tool, as in BM25F.
     fn saturated_frequency(&self, slot: usize, counts: &FieldCounts, in_name: f32) -> f32 {
-        let RankingWeights { k1, whole_text, .. } = self.index.ranking;
-        let (mut by_field, mut in_all) = (0.0, 0.0);
-        for (field, count) in counts.iter().enumerate() {
-            let count = f32::from(*count) * if is_name(field) { in_name } else { 1.0 };
-            let weighted = count * self.index.normalized_weights[slot][field];
-            by_field += weighted;
-            // The server's name is no text of the tool, whose length must not decide among tools of one server.
-            let is_server = field == ToolField::Server as usize;
-            in_all += if is_server { weighted } else { count * self.index.whole_weights[slot] };
-        }
-        let saturated = |count: f32| if count > 0.0 { count * (k1 + 1.0) / (count + k1) } else { 0.0 };
-        (1.0 - whole_text) * saturated(by_field) + whole_text * saturated(in_all)
+        let weights = counts.iter().zip(&self.index.normalized_weights[slot]).enumerate();
+        let weighted = weights.map(|(field, (count, weight))| {
+            f32::from(*count) * weight * if is_name(field) { in_name } else { 1.0 }
+        });
+        let (frequency, k1): (f32, f32) = (weighted.sum(), self.index.ranking.k1);
+        if frequency > 0.0 { frequency * (k1 + 1.0) / (frequency + k1) } else { 0.0 }
     }
 
     /// The scores of two words that are adjacent in the query, for the tools in which they are adjacent too.

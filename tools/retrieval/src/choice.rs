@@ -19,24 +19,25 @@ type WeightAccess = fn(&mut RankingWeights) -> &mut f32;
 pub(super) struct WeightChoice {
     pub(super) name: &'static str,
     pub(super) weight: WeightAccess,
-    /// The value in the ranking without any step.
-    plain: f32,
-    values: &'static [f32],
+    /// The value while other weights are chosen.
+    middle: f32,
+    /// The other values, none if the weight is not chosen.
+    others: &'static [f32],
     /// Description of what the weight adds to the ranking, and the value that leaves it out.
     pub(super) step: Option<(&'static str, f32)>,
 }
 
-/// Minimum gain, in points, for which a value is changed.
-const MIN_GAIN: f64 = 0.1;
+/// Minimum gain, in points, for which the middle value is changed.
+const MIN_GAIN: f64 = 0.15;
 
 /// A weight that is no step.
 const fn constant(
     name: &'static str,
     weight: WeightAccess,
-    plain: f32,
-    values: &'static [f32],
+    middle: f32,
+    others: &'static [f32],
 ) -> WeightChoice {
-    WeightChoice { name, weight, plain, values, step: None }
+    WeightChoice { name, weight, middle, others, step: None }
 }
 
 /// A step, and the value that leaves it out.
@@ -45,87 +46,103 @@ const fn step(
     about: &'static str,
     weight: WeightAccess,
     without: f32,
-    values: &'static [f32],
+    middle: f32,
+    others: &'static [f32],
 ) -> WeightChoice {
-    WeightChoice { name, weight, plain: without, values, step: Some((about, without)) }
+    WeightChoice { name, weight, middle, others, step: Some((about, without)) }
 }
 
-/// A field, which the ranking without any step has too, with the weight 1.
-const fn field(
-    name: &'static str,
-    about: &'static str,
-    weight: WeightAccess,
-    values: &'static [f32],
-) -> WeightChoice {
-    WeightChoice { name, weight, plain: 1.0, values, step: Some((about, 0.0)) }
-}
-
-/// All weights that are chosen.
-pub(super) const CHOICES: [WeightChoice; 22] = [
-    step("name", "higher weight of names", |it| &mut it.field(ToolField::Name).weight, 1.0, &[2.0, 3.0, 5.0]),
-    field(
+/// All weights. Each is chosen with the middle values of the others: few figures decide, and folds hardly differ.
+pub(super) const CHOICES: [WeightChoice; 21] = [
+    step(
+        "name",
+        "higher weight of names",
+        |it| &mut it.field(ToolField::Name).weight,
+        1.0,
+        2.0,
+        &[1.0, 3.0, 5.0],
+    ),
+    step(
         "parameter",
         "names of parameters",
         |it| &mut it.field(ToolField::Parameter).weight,
-        &[2.0, 0.5, 0.0],
+        0.0,
+        1.0,
+        &[0.0, 0.5, 2.0],
     ),
-    field(
+    step(
         "parameter-text",
         "descriptions and values of parameters",
         |it| &mut it.field(ToolField::ParameterText).weight,
-        &[2.0, 0.5, 0.0],
+        0.0,
+        1.0,
+        &[0.0, 0.5, 2.0],
     ),
-    field("server", "names of servers", |it| &mut it.field(ToolField::Server).weight, &[2.0, 0.5, 0.0]),
-    constant("name-length", |it| &mut it.field(ToolField::Name).length_penalty, 0.75, &[0.5, 0.25]),
+    step(
+        "server",
+        "names of servers",
+        |it| &mut it.field(ToolField::Server).weight,
+        0.0,
+        1.0,
+        &[0.0, 0.5, 2.0],
+    ),
+    constant("name-length", |it| &mut it.field(ToolField::Name).length_penalty, 0.5, &[0.25, 0.75]),
     constant(
         "description-length",
         |it| &mut it.field(ToolField::Description).length_penalty,
-        0.75,
-        &[0.5, 0.25],
+        0.5,
+        &[0.25, 0.75],
     ),
     constant(
         "parameter-text-length",
         |it| &mut it.field(ToolField::ParameterText).length_penalty,
-        0.75,
-        &[0.5, 0.25],
+        0.5,
+        &[0.25, 0.75],
     ),
     constant("k1", |it| &mut it.k1, 1.5, &[0.75, 3.0]),
-    step("synonym", "synonyms", |it| &mut it.synonym, 0.0, &[0.15, 0.3, 0.5]),
-    step("abbreviation", "abbreviations", |it| &mut it.abbreviation, 0.0, &[0.3, 0.6, 1.0]),
-    step("filler", "lower weight of filler words", |it| &mut it.filler, 1.0, &[0.5, 0.25, 0.0]),
-    step("spelling", "corrected words", |it| &mut it.spelling, 0.0, &[0.3, 0.6, 1.0]),
-    step("compound", "joined and split words", |it| &mut it.compound, 0.0, &[0.5, 1.0]),
-    step("value-in-name", "values that are no names", |it| &mut it.value_in_name, 1.0, &[0.5, 0.0]),
-    step("whole-text", "all texts as one", |it| &mut it.whole_text, 0.0, &[0.25, 0.5]),
-    step("k3", "saturation of repeated words", |it| &mut it.k3, 1000.0, &[4.0, 1.0, 0.0]),
-    step("bigram", "bigrams", |it| &mut it.bigram, 0.0, &[0.15, 0.3, 0.6]),
-    step("name-coverage", "names that occur as a whole", |it| &mut it.name_coverage, 0.0, &[0.15, 0.3, 0.6]),
-    step("best-clause", "clauses", |it| &mut it.best_clause, 0.0, &[0.5, 1.0, 2.0]),
+    step("synonym", "synonyms", |it| &mut it.synonym, 0.0, 0.3, &[0.0, 0.15, 0.5]),
+    step("abbreviation", "abbreviations", |it| &mut it.abbreviation, 0.0, 0.6, &[0.0, 0.3, 1.0]),
+    step("filler", "lower weight of filler words", |it| &mut it.filler, 1.0, 0.5, &[1.0, 0.25, 0.0]),
+    step("spelling", "corrected words", |it| &mut it.spelling, 0.0, 0.6, &[0.0, 0.3, 1.0]),
+    step("compound", "joined and split words", |it| &mut it.compound, 0.0, 0.5, &[0.0, 1.0]),
+    step("value-in-name", "values that are no names", |it| &mut it.value_in_name, 1.0, 0.0, &[]),
+    step("k3", "saturation of repeated words", |it| &mut it.k3, 1000.0, 1.0, &[1000.0, 4.0, 0.0]),
+    step("bigram", "bigrams", |it| &mut it.bigram, 0.0, 0.3, &[0.0, 0.15, 0.6]),
+    step(
+        "name-coverage",
+        "names that occur as a whole",
+        |it| &mut it.name_coverage,
+        0.0,
+        0.3,
+        &[0.0, 0.15, 0.6],
+    ),
+    step("best-clause", "clauses", |it| &mut it.best_clause, 0.0, 1.0, &[0.0, 0.5, 2.0]),
     step(
         "clause-normalization",
         "normalized scores of clauses",
         |it| &mut it.clause_normalization,
         0.0,
-        &[0.5, 1.0],
+        0.5,
+        &[0.0, 1.0],
     ),
-    step("server-mean", "tools of the same server", |it| &mut it.server_mean, 0.0, &[0.25, 0.5, 1.0]),
+    step("server-mean", "tools of the same server", |it| &mut it.server_mean, 0.0, 0.5, &[0.0, 0.25, 1.0]),
     constant("server-smoothing", |it| &mut it.server_smoothing, 2.0, &[1.0, 4.0]),
 ];
 
-/// The ranking without any step.
-fn plain() -> RankingWeights {
+/// The ranking of the middle values, without some steps.
+fn middle(without: &[&str]) -> RankingWeights {
     let mut ranking = RankingWeights::default();
     for choice in &CHOICES {
-        *(choice.weight)(&mut ranking) = choice.plain;
+        let step = choice.step.filter(|_| without.contains(&choice.name));
+        *(choice.weight)(&mut ranking) = step.map_or(choice.middle, |(_, value)| value);
     }
     ranking
 }
 
-/// Returns the default ranking, or the one without any step after `plain`, with some weights changed (`name=value`).
+/// Returns the default ranking with some weights changed (`name=value`).
 pub(super) fn changed(settings: &[String]) -> anyhow::Result<RankingWeights> {
-    let mut ranking =
-        if settings.iter().any(|setting| setting == "plain") { plain() } else { RankingWeights::default() };
-    for setting in settings.iter().filter(|setting| *setting != "plain") {
+    let mut ranking = RankingWeights::default();
+    for setting in settings {
         let (name, value) = setting.split_once('=').with_context(|| format!("no value in {setting}"))?;
         let choice = CHOICES.iter().find(|choice| choice.name == name);
         let choice = choice.with_context(|| format!("no weight {name}"))?;
@@ -153,7 +170,7 @@ pub(super) struct HeldOutFigures {
 }
 
 /// Number of queries of a set on which weights are chosen.
-const MAX_QUERIES: usize = 50;
+const MAX_QUERIES: usize = 100;
 /// Variants of the sets on which weights are chosen.
 const VARIANTS: [&str; 4] =
     ["as they are", "each tool as one text", "queries within a story", "a wrong letter in a query"];
@@ -225,20 +242,23 @@ impl<'s> RankingMemo<'s> {
         figures::mean(all.into_iter())
     }
 
-    /// Chooses one weight after the other on all sets but one, beginning with the ranking without any step.
-    fn choose(&mut self, left_out: Option<usize>, fixed: &[&str]) -> RankingWeights {
-        let mut ranking = plain();
-        let mut best = self.mean_without(&ranking, left_out);
-        for choice in CHOICES.iter().filter(|choice| !fixed.contains(&choice.name)) {
-            for value in choice.values {
-                let mut other = ranking.clone();
+    /// Chooses each weight on all sets but one, with the middle values of the other weights. Some steps are left out.
+    fn choose(&mut self, left_out: Option<usize>, without: &[&str]) -> RankingWeights {
+        let middle = middle(without);
+        let mut chosen = middle.clone();
+        let mean = self.mean_without(&middle, left_out);
+        for choice in CHOICES.iter().filter(|choice| !without.contains(&choice.name)) {
+            let mut best = mean + MIN_GAIN;
+            for value in choice.others {
+                let mut other = middle.clone();
                 *(choice.weight)(&mut other) = *value;
                 let reached = self.mean_without(&other, left_out);
-                if reached > best + MIN_GAIN {
-                    (ranking, best) = (other, reached);
+                if reached > best {
+                    best = reached;
+                    *(choice.weight)(&mut chosen) = *value;
                 }
             }
         }
-        ranking
+        chosen
     }
 }
