@@ -73,9 +73,9 @@ impl Default for RankingWeights {
             fields: [2.0, 1.0, 1.0, 1.0, 1.0].map(weight),
             k1: 1.5,
             synonym: 0.3,
-            abbreviation: 0.6,
-            filler: 0.5,
-            spelling: 0.6,
+            abbreviation: 1.0,
+            filler: 0.25,
+            spelling: 1.0,
             compound: 0.5,
             value_in_name: 0.0,
             k3: 0.0,
@@ -83,7 +83,7 @@ impl Default for RankingWeights {
             name_coverage: 0.3,
             best_clause: 2.0,
             clause_normalization: 0.5,
-            server_mean: 0.5,
+            server_mean: 1.0,
             server_smoothing: 2.0,
         }
     }

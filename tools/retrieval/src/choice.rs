@@ -103,7 +103,7 @@ pub(super) const CHOICES: [WeightChoice; 21] = [
     step("synonym", "synonyms", |it| &mut it.synonym, 0.0, 0.3, &[0.0, 0.15, 0.5]),
     step("abbreviation", "abbreviations", |it| &mut it.abbreviation, 0.0, 0.6, &[0.0, 0.3, 1.0]),
     step("filler", "lower weight of filler words", |it| &mut it.filler, 1.0, 0.5, &[1.0, 0.25, 0.0]),
-    step("spelling", "corrected words", |it| &mut it.spelling, 0.0, 0.6, &[0.0, 0.3, 1.0]),
+    step("spelling", "corrected words", |it| &mut it.spelling, 0.0, 1.0, &[]),
     step("compound", "joined and split words", |it| &mut it.compound, 0.0, 0.5, &[0.0, 1.0]),
     step("value-in-name", "values that are no names", |it| &mut it.value_in_name, 1.0, 0.0, &[]),
     step("k3", "saturation of repeated words", |it| &mut it.k3, 1000.0, 1.0, &[1000.0, 4.0, 0.0]),
