@@ -1,7 +1,7 @@
 //! The nouns of Toolyard, and the gateway that every call passes.
 //!
-//! This crate does no I/O, except in [`mod@file`], and spawns no task: frontends create [`Call`]s, backends run them, and [`Gateway::invoke`]
-//! stands in between. In suggested reading order:
+//! This crate does no I/O, except in [`mod@file`], and spawns no task: frontends create [`Call`]s, backends run them, and
+//! [`Gateway::invoke`] stands in between. In suggested reading order:
 //!
 //! - [`json`]: JSON text that is relayed unchanged;
 //! - [`call`], [`client`], [`outcome`], [`error`]: a call, its client, its outcome, and its errors;

@@ -26,7 +26,8 @@ impl Registry {
     /// Returns the URI under which a handler's link leads back to it; `None` if the link stays as it is.
     fn published_link(&self, handler: &Arc<str>, uri: &str) -> Option<String> {
         let is_own = |entry: &Arc<RegistryEntry>| entry.handler.name == *handler;
-        if self.resource(uri).is_some_and(is_own) {
+        let found = self.resource(uri);
+        if found.is_some_and(is_own) {
             return None;
         }
         let qualified = names::qualified(&names::qualifier(handler), uri);
@@ -36,7 +37,7 @@ impl Registry {
             own.any(|(pattern, _)| pattern.matches(uri).is_some())
         };
         let leads_back = || self.resource(&qualified).is_some_and(is_own);
-        let leads_astray = self.resource(uri).is_some();
+        let leads_astray = found.is_some();
         let is_page = || names::is_ui(uri) && (leads_astray || leads_back());
         // A client may open a web page itself, whichever server could read it as well.
         let is_unlisted = || leads_astray && !is_web(uri) && leads_back();
