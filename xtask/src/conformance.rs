@@ -113,6 +113,20 @@ pub(crate) fn run(args: &ConformanceArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Runs the suite through the gateway of the latest build, if the suite is installed or can be.
+pub(crate) fn run_in_gate() -> anyhow::Result<()> {
+    let Some(peers) = peers::conformance_suite()? else {
+        println!("skipped the conformance suite, which needs npm and its registry");
+        return Ok(());
+    };
+    let outcome = check_with(&peers, ConformanceSubject::Gateway).or_else(|error| {
+        println!("{error:#}\nthe conformance suite is repeated");
+        check_with(&peers, ConformanceSubject::Gateway)
+    });
+    println!("{}", outcome?);
+    Ok(())
+}
+
 /// Runs the suite with the latest build, and returns its report.
 pub(crate) fn check(subject: ConformanceSubject<'_>) -> anyhow::Result<String> {
     let peers = match subject {
@@ -124,6 +138,10 @@ pub(crate) fn check(subject: ConformanceSubject<'_>) -> anyhow::Result<String> {
         | ConformanceSubject::Client
         | ConformanceSubject::Url(_) => PeerSoftware::installed()?,
     };
+    check_with(&peers, subject)
+}
+
+fn check_with(peers: &PeerSoftware, subject: ConformanceSubject<'_>) -> anyhow::Result<String> {
     let folder = match subject {
         ConformanceSubject::Gateway => "gateway",
         ConformanceSubject::Sdk => "sdk",
@@ -144,17 +162,17 @@ pub(crate) fn check(subject: ConformanceSubject<'_>) -> anyhow::Result<String> {
         ConformanceSubject::Gateway => {
             let example = example()?;
             let gateway = start_gateway(&work, &example.url)?;
-            run_requirement_sets(&peers, &work, &gateway.url, ExpectedFailures::Listed)
+            run_requirement_sets(peers, &work, &gateway.url, ExpectedFailures::Listed)
         }
         ConformanceSubject::Sdk => {
-            run_requirement_sets(&peers, &work, &example()?.url, ExpectedFailures::NoFailure)
+            run_requirement_sets(peers, &work, &example()?.url, ExpectedFailures::NoFailure)
         }
         ConformanceSubject::Fixture => {
-            run_requirement_sets(&peers, &work, &fixture()?.url, ExpectedFailures::NoFailure)
+            run_requirement_sets(peers, &work, &fixture()?.url, ExpectedFailures::NoFailure)
         }
-        ConformanceSubject::Client => client::check(&peers, &work),
-        ConformanceSubject::Foreign => foreign::check(&peers, &work),
-        ConformanceSubject::Url(url) => run_requirement_sets(&peers, &work, url, ExpectedFailures::Listed),
+        ConformanceSubject::Client => client::check(peers, &work),
+        ConformanceSubject::Foreign => foreign::check(peers, &work),
+        ConformanceSubject::Url(url) => run_requirement_sets(peers, &work, url, ExpectedFailures::Listed),
     }
 }
 

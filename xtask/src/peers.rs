@@ -1,14 +1,17 @@
 //! Third-party software that the tests need, installed once from committed pins.
 
+mod conformance_suite;
 mod debian;
 mod kubernetes;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Context;
 use xtask_support::peers::PeerSoftware;
 use xtask_support::process;
+
+pub(crate) use conformance_suite::conformance_suite;
 
 use crate::system;
 
@@ -72,14 +75,7 @@ fn install(peers: &PeerSoftware) -> anyhow::Result<()> {
     for pin in PINS {
         std::fs::copy(pin_path(pin), folder.join(pin)).with_context(|| format!("copy {pin}"))?;
     }
-    // npm only downloads here; the pinned Node.js runs the packages, so engine checks do not apply.
-    process::run(Command::new("npm").current_dir(folder).args([
-        "ci",
-        "--ignore-scripts",
-        "--no-audit",
-        "--no-fund",
-        "--loglevel=error",
-    ]))?;
+    install_packages_of_npm(folder)?;
     process::run(Command::new("python3").current_dir(folder).args(["-m", "venv", "--clear", "python"]))?;
     process::run(Command::new(peers.python()).current_dir(folder).args([
         "-m",
@@ -95,6 +91,14 @@ fn install(peers: &PeerSoftware) -> anyhow::Result<()> {
         install_environment(peers, name)?;
     }
     debian::install(folder)
+}
+
+/// Installs what the lock file in a folder names. npm only downloads here; the pinned Node.js runs the packages, so
+/// engine checks do not apply.
+fn install_packages_of_npm(folder: &Path) -> anyhow::Result<()> {
+    let mut npm = Command::new("npm");
+    npm.current_dir(folder).args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]);
+    process::run(&mut npm)
 }
 
 /// Unpacks the source distribution of the Python SDK, which has the fixture server that the installed package lacks.

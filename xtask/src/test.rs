@@ -8,6 +8,7 @@ mod suites;
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::num::NonZero;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -16,6 +17,7 @@ use xtask_support::process;
 
 use self::preparation::PreparedMachine;
 use self::suites::{SUITES, SuiteRun, TestSuite};
+use crate::conformance;
 use crate::slowest_tests;
 use crate::system;
 
@@ -68,12 +70,22 @@ pub(crate) fn run(args: &XtaskTestArgs) -> anyhow::Result<()> {
 fn run_gate() -> anyhow::Result<()> {
     system::install_for_gate()?;
     // Tests start these. Selected by name as below, examples would be built as test programs only.
-    process::run(gate_cargo(&["build"]).args(["--bins", "--examples"]))?;
+    process::run(gate_cargo(&["build"]).args([
+        "--bins",
+        "--example",
+        "reverse",
+        "--example",
+        "conformance",
+    ]))?;
     // The other test programs, such as those of `tests/full`, are not even built.
     let mut tests = gate_cargo(&["nextest", "run", "--profile", "gate"]);
     tests.args(["--lib", "--bins", "--test", "it"]);
+    // A quarter of the time is spent on waiting.
+    let threads = std::thread::available_parallelism().map_or(1, NonZero::get) + 1;
+    tests.args(["--test-threads", &threads.to_string()]);
     let outcome = process::run(tests.env("RUST_BACKTRACE", "0"));
-    outcome.and(slowest_tests::print("gate", SLOWEST))
+    outcome.and(slowest_tests::print("gate", SLOWEST))?;
+    conformance::run_in_gate()
 }
 
 /// Returns a command of cargo for the packages of the gate.

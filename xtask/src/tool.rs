@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use xtask_support::builds::{CargoProfile, sibling_program};
 use xtask_support::process;
 
@@ -51,7 +51,8 @@ impl XtaskTool {
 
     /// Builds the tool, and continues as that program in the caller's folder.
     pub(crate) fn exec(self, args: &ToolArgs) -> anyhow::Result<()> {
-        let mut cargo = Command::new(process::cargo_program());
+        let mut cargo = process::cargo();
+        cargo.current_dir(std::env::current_dir().context("find the current folder")?);
         cargo.args(["run", "--quiet", "--package", self.package(), "--manifest-path"]);
         cargo.arg(xtask_support::root().join("Cargo.toml"));
         if self.is_optimised(args) {

@@ -234,6 +234,8 @@ pub struct Catalog {
     pub phase: BackendPhase,
     /// Protocol for display, such as `MCP 2025-11-25`, if it is known by now.
     pub protocol: Option<Arc<str>>,
+    /// Version of the hosted function whose lists these are.
+    pub version: Option<Arc<str>>,
     /// URL of the service for display, if the backend learned it from its server.
     pub service_url: Option<Arc<str>>,
     /// Tools in the order of the backend; the last known ones while it is unavailable.

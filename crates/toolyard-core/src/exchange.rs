@@ -1,5 +1,7 @@
 //! The port of hosted functions that answer JSON-RPC messages one by one, without a connection.
 
+use std::sync::Arc;
+
 use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -19,6 +21,11 @@ pub trait MessageExchange: Send + Sync {
 
     /// Returns a number that changes when another version may answer, so that its catalog has to be listed again.
     fn generation(&self) -> watch::Receiver<u64>;
+
+    /// Returns a text that identifies the version that answers now, if it is a published one.
+    fn version(&self) -> Option<Arc<str>> {
+        None
+    }
 
     /// Returns the known status of the function without asking it, and every change. Without one the function is ready
     /// and has no price.

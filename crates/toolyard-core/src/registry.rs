@@ -161,6 +161,8 @@ pub struct Registry {
     /// Tools that need the model of the caller's client, by own names, with their handlers.
     model_tools: Vec<(Arc<str>, &'static [&'static str])>,
     phases: Vec<(Arc<str>, BackendPhase)>,
+    /// Versions of the hosted functions whose lists these are, by handler. Views have none.
+    versions: Vec<(Arc<str>, Arc<str>)>,
     /// Handlers whose lists are not known yet, also those outside of the scope.
     starting: Vec<Arc<str>>,
     /// Cache hints of the handlers.
@@ -427,6 +429,12 @@ impl Registry {
     #[must_use]
     pub fn phases(&self) -> &[(Arc<str>, BackendPhase)] {
         &self.phases
+    }
+
+    /// Returns the version of the hosted function whose lists a handler has.
+    #[must_use]
+    pub fn function_version(&self, handler: &str) -> Option<&Arc<str>> {
+        self.versions.iter().find(|(name, _)| **name == *handler).map(|(_, version)| version)
     }
 
     /// Returns notices about entries that are not published as offered, or not as the manifest asks.

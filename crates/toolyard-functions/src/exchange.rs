@@ -117,6 +117,10 @@ impl MessageExchange for FunctionExchange {
         self.generation.clone()
     }
 
+    fn version(&self) -> Option<Arc<str>> {
+        self.host.version_key(&self.id, self.selector)
+    }
+
     fn status(&self) -> watch::Receiver<FunctionStatus> {
         self.standing.clone()
     }

@@ -217,6 +217,12 @@ impl FunctionHost {
         self.shared.index.watch()
     }
 
+    /// Returns a text that identifies the version that a selector selects now; `None` if there is none.
+    #[must_use]
+    pub fn version_key(&self, id: &str, wanted: VersionSelector) -> Option<Arc<str>> {
+        self.shared.index.snapshot().version_key(id, wanted).map(Into::into)
+    }
+
     fn request_id(&self) -> Arc<str> {
         let number = self.shared.requests.fetch_add(1, Ordering::Relaxed);
         format!("{}-{number}", self.shared.node).into()

@@ -99,6 +99,16 @@ pub enum ServerEndpoint {
     Function(Arc<dyn MessageExchange>),
 }
 
+impl ServerEndpoint {
+    /// Returns the version of the hosted function that answers now, if it has published ones.
+    fn function_version(&self) -> Option<Arc<str>> {
+        match self {
+            Self::Function(exchange) => exchange.version(),
+            Self::Http(_) | Self::Stdio { .. } => None,
+        }
+    }
+}
+
 /// The settings of an upstream server.
 #[derive(Debug, Clone)]
 pub struct ClientOptions {

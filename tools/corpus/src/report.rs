@@ -189,7 +189,9 @@ fn findings_of<'j>(
         of(&judged.verdict).iter().map(|JudgeFinding { method, path, reasons }| {
             let reasons: Vec<String> = reasons.iter().map(|reason| shortened(reason)).collect();
             let (name, path) = (&judged.document.name, shortened(path));
-            format!("- `{name}`: `{method} {path}`: {}{}\n", reasons.join("; "), cause(name, &reasons))
+            // Texts of documents may have links.
+            let texts = reasons.join("; ").replace('[', "\\[");
+            format!("- `{name}`: `{method} {path}`: {texts}{}\n", cause(name, &reasons))
         })
     })
 }

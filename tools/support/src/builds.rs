@@ -9,7 +9,7 @@ use serde::Deserialize;
 /// A profile of cargo with optimisation, in the workspace and in the fixtures.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum CargoProfile {
-    /// The profile of `cargo run --release`: code that no call passes is not optimised.
+    /// The profile of `cargo run --release`.
     Release,
     /// The profile of releases.
     Dist,

@@ -16,6 +16,11 @@ impl PeerSoftware {
         Self { folder: crate::root().join(path) }
     }
 
+    /// Returns the peers in this folder, installed or not.
+    pub const fn in_folder(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
     /// Returns the installed peers.
     pub fn installed() -> anyhow::Result<Self> {
         let peers = Self::located();

@@ -4,7 +4,7 @@
 //! that program, which asks the kernel for a signal at the death of its parent and then executes the other
 //! ([`exec_if_launcher`]).
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
@@ -40,15 +40,20 @@ pub fn exec_if_launcher() -> anyhow::Result<()> {
     bail!("execute {}: {error}", program.display())
 }
 
-/// Returns the cargo that runs this program.
-pub fn cargo_program() -> OsString {
-    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
-}
-
 /// Returns a command of the cargo that runs this program, in the repository's root.
 pub fn cargo() -> Command {
-    let mut cargo = Command::new(cargo_program());
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(crate::root());
+    // `cargo run` sets these for this program. Build scripts that read them would run again, such as that of `ring`, and
+    // all crates above it would be built anew.
+    for (name, _) in std::env::vars_os() {
+        let is_of_package = name
+            .to_str()
+            .is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"));
+        if is_of_package {
+            cargo.env_remove(name);
+        }
+    }
     cargo
 }
 

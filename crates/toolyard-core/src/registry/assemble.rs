@@ -67,6 +67,9 @@ struct CatalogItem<'a> {
 impl RegistryBuilder {
     fn add(&mut self, handler: &HandlerEntry, catalog: &Catalog, naming: &mut NameSource<'_>) {
         self.registry.phases.push((handler.name.clone(), catalog.phase.clone()));
+        if let Some(version) = &catalog.version {
+            self.registry.versions.push((handler.name.clone(), version.clone()));
+        }
         if catalog.phase == BackendPhase::Connecting {
             self.registry.starting.push(handler.name.clone());
         }

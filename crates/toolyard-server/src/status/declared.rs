@@ -6,17 +6,19 @@ use super::StatusReporter;
 use crate::fleet::HandlerStatus;
 
 impl StatusReporter {
-    /// Returns the names of the handlers of a published function.
+    /// Returns the names of the handlers of a published function, with the version that each wants.
     #[must_use]
-    pub fn handlers_of_function(&self, id: &str) -> Vec<String> {
-        let is_published = |handler: &&HandlerStatus| match &handler.declared.kind {
-            HandlerKind::Function(function) => {
-                matches!(&function.source, FunctionSource::Published { id: published, .. } if published == id)
-            }
-            _ => false,
+    pub fn handlers_of_function(&self, id: &str) -> Vec<(String, String)> {
+        let wanted = |handler: &HandlerStatus| match &handler.declared.kind {
+            HandlerKind::Function(function) => match &function.source {
+                FunctionSource::Published { id: published, version } if published == id => {
+                    Some((handler.declared.name.to_string(), version.clone()))
+                }
+                _ => None,
+            },
+            _ => None,
         };
-        let statuses = self.statuses.borrow();
-        statuses.iter().filter(is_published).map(|handler| handler.declared.name.to_string()).collect()
+        self.statuses.borrow().iter().filter_map(wanted).collect()
     }
 
     /// Returns the type of a handler.

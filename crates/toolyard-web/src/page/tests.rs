@@ -240,9 +240,9 @@ fn hostile_pages_are_converted_within_limits() {
     let nested = |open: &str, number: usize| format!("some text {}", open.repeat(number));
     let formats: String = (0..300).map(|number| format!("<b a={number}>")).collect();
     let pages = [
-        ("nested elements", nested("<div>", 20_000)),
-        ("nested lists", nested("<ul><li>", 10_000)),
-        ("nested quotes", nested("<blockquote>", 10_000)),
+        ("nested elements", nested("<div>", 10_000)),
+        ("nested lists", nested("<ul><li>", 5_000)),
+        ("nested quotes", nested("<blockquote>", 8_000)),
         ("nested tables", nested("<table><tr><td>", 5_000)),
         ("nested links", nested("<a href=x>", 10_000)),
         ("formats that each paragraph repeats", format!("<p>{formats}{}", "<p>x".repeat(100_000))),

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::document::JsonDocument;
 
@@ -15,13 +15,22 @@ pub(super) struct DocumentMutation {
 }
 
 /// The document with each field absent or with another value, and each object with an additional field.
-pub(super) fn mutations(document: &JsonDocument) -> Vec<DocumentMutation> {
+///
+/// A change within a part of the document is made in that part alone if it is valid without the others: to read a long
+/// document thousands of times takes a minute.
+pub(super) fn mutations(
+    document: &JsonDocument,
+    is_valid: impl Fn(&JsonDocument) -> bool,
+) -> Vec<DocumentMutation> {
+    let parts: Vec<_> = parts(document).into_iter().filter(|(_, part)| is_valid(part)).collect();
     let mut mutations = Vec::new();
     document.walk(&mut |path, value| {
         // At the root it would be another document.
         if path.is_empty() || path == ["kind"] {
             return;
         }
+        let is_within = |root: &[String]| path.len() > root.len() && path.starts_with(root);
+        let document = parts.iter().find(|(root, _)| is_within(root)).map_or(document, |(_, part)| part);
         let pattern: Vec<_> =
             path.iter().map(|step| if step.parse::<usize>().is_ok() { "*" } else { step }).collect();
         let mut add = |what: String, document: JsonDocument| {
@@ -40,6 +49,35 @@ pub(super) fn mutations(document: &JsonDocument) -> Vec<DocumentMutation> {
         }
     });
     mutations
+}
+
+/// Settings that others refer to.
+const REFERRED: [&str; 4] = ["bus", "llm", "secretsDir", "store"];
+
+/// The document with a single setting each, and with those that it may refer to.
+fn parts(document: &JsonDocument) -> Vec<(Vec<String>, JsonDocument)> {
+    let Some(spec) = document.0["spec"].as_object() else { return Vec::new() };
+    let referred: Map<_, _> =
+        spec.clone().into_iter().filter(|(name, _)| REFERRED.contains(&&**name)).collect();
+    let mut parts = Vec::new();
+    let mut add = |root: &[&str], spec: Map<String, Value>| {
+        let root = root.iter().map(|&step| step.to_owned()).collect();
+        parts.push((root, document.with(&["spec".to_owned()], spec.into())));
+    };
+    for (name, value) in spec.iter().filter(|(name, _)| !referred.contains_key(*name)) {
+        let with = |value: Value| {
+            let mut spec = referred.clone();
+            spec.insert(name.clone(), value);
+            spec
+        };
+        match value.as_object().filter(|_| name == "builtins") {
+            Some(builtins) => builtins
+                .iter()
+                .for_each(|(builtin, value)| add(&["spec", name, builtin], with(json!({builtin: value})))),
+            None => add(&["spec", name], with(value.clone())),
+        }
+    }
+    parts
 }
 
 impl fmt::Display for DocumentMutation {

@@ -141,7 +141,9 @@ impl ConnectionKeeper {
         let protocol = Some(format!("MCP {}", connection.revision()).into());
         let unlisted = connection.capabilities.has_resources();
         let before = Catalog::clone(&self.catalog.current());
-        let mut catalog = Catalog { phase: BackendPhase::Ready, protocol, unlisted, ..before };
+        // Another version that is published meanwhile is another generation.
+        let version = self.connector.endpoint.function_version();
+        let mut catalog = Catalog { phase: BackendPhase::Ready, protocol, version, unlisted, ..before };
         connection.refresh_lists(ListSet::ALL, &mut catalog).await?;
         Ok((connection, catalog))
     }

@@ -1,5 +1,6 @@
 //! `/functions`: hosted functions, for their callers and authors.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -240,12 +241,18 @@ pub(super) async fn publish(
 /// Maximum time that a publication waits for the function's handlers.
 const SERVED_WITHIN: Duration = Duration::from_secs(5);
 
-/// Waits until the handlers of a function have its tools, so that its author can call them next.
+/// Waits until the handlers of a function have the tools of its new version, so that its author can call them next.
 async fn wait_until_served(rest: &RestState, id: &str) {
-    let handlers = rest.reporter.handlers_of_function(id);
+    let of_function = rest.reporter.handlers_of_function(id).into_iter();
+    let selected = |wanted: &str| rest.host.version_key(id, wanted.parse().unwrap_or_default());
+    let handlers: HashMap<_, _> = of_function.map(|(name, wanted)| (name, selected(&wanted))).collect();
     let is_served = |registry: &Arc<Registry>| {
-        let phases = registry.phases().iter().filter(|(name, _)| handlers.iter().any(|own| **own == **name));
-        phases.into_iter().all(|(_, phase)| *phase == BackendPhase::Ready)
+        registry.phases().iter().all(|(name, phase)| {
+            let Some(selected) = handlers.get(&**name) else { return true };
+            // Functions whose tool the manifest describes are not listed.
+            let listed = registry.function_version(name);
+            *phase == BackendPhase::Ready && (listed.is_none() || listed == selected.as_ref())
+        })
     };
     let mut registry = rest.gateway.watch();
     // A handler that fails for another reason is reported by the status.
