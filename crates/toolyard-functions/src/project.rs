@@ -6,6 +6,7 @@
 //! - [`ProjectUpload`]: a function as it is uploaded to a gateway;
 //! - [`template`]: files of a new function.
 
+mod expectation;
 pub mod folder;
 pub mod settings;
 pub mod template;
@@ -17,7 +18,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use toolyard_core::Json;
 use toolyard_core::access::CallPrice;
 
@@ -263,24 +263,11 @@ fn is_variable(name: &str) -> bool {
 }
 
 impl TestCase {
-    /// True if a reply contains the expected value: all expected members of an object, and equal elements of an array.
-    /// Numbers are compared by value.
+    /// Returns the first place where a reply lacks the expected value; `None` if it contains that: all expected members
+    /// of an object, and equal elements of an array. Numbers are compared by value.
     #[must_use]
-    pub fn is_met_by(&self, reply: &Json) -> bool {
-        self.expect.as_ref().is_none_or(|expect| contains(&reply.to_value(), &expect.to_value()))
-    }
-}
-
-fn contains(whole: &Value, part: &Value) -> bool {
-    match (whole, part) {
-        (Value::Object(whole), Value::Object(part)) => {
-            part.iter().all(|(name, part)| whole.get(name).is_some_and(|whole| contains(whole, part)))
-        }
-        (Value::Array(whole), Value::Array(part)) => {
-            whole.len() == part.len() && whole.iter().zip(part).all(|(whole, part)| contains(whole, part))
-        }
-        (Value::Number(whole), Value::Number(part)) => whole == part || whole.as_f64() == part.as_f64(),
-        (whole, part) => whole == part,
+    pub fn difference(&self, reply: &Json) -> Option<String> {
+        self.expect.as_ref().and_then(|expect| expectation::difference(&reply.to_value(), &expect.to_value()))
     }
 }
 

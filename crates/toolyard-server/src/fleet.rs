@@ -256,10 +256,12 @@ impl HandlerFleet {
         let parts: Vec<_> = members.iter_mut().map(part).collect();
         let offers = parts.iter().map(|(handler, catalog)| (&handler.name, catalog));
         self.provisional.settle(offers, &mut self.names);
+        let assembled = Arc::new(Registry::assemble(&parts, &mut self.names));
         let FleetOutputs { registry, statuses, .. } = &self.outputs;
-        // The status comes first, so that it already explains a change of the registry.
+        // The status comes first, so that it already explains a change of the registry, and at once before it, so that
+        // a handler is hardly ever called ready before its tools are there.
         statuses.send_replace(self.members.iter().map(|member| member.status.clone()).collect());
-        registry.send_replace(Arc::new(Registry::assemble(&parts, &mut self.names)));
+        registry.send_replace(assembled);
         self.publish_records();
     }
 

@@ -10,15 +10,19 @@
 
 mod corpus_page;
 mod measure;
+mod outline;
 mod report;
 mod words;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, ensure};
 use clap::Parser;
 use xtask_support::CORPORA_VARIABLE;
+
+use self::corpus_page::CorpusPage;
 
 /// Goal: mean F1 of all pages.
 const MIN_MEAN: f64 = 0.84;
@@ -29,11 +33,16 @@ const MIN_KIND: f64 = 0.74;
 /// Goal: milliseconds in which 95 of 100 pages are converted.
 const MAX_P95_MILLIS: f64 = 60.0;
 
+/// The file with the outlines.
+const OUTLINES: &str = "tools/pages/outlines.txt";
+
+const OUTLINES_OF_A_KIND: usize = 2;
+
 /// Measure the conversion of real web pages of seven kinds to Markdown
 #[derive(Parser)]
 #[command(bin_name = "cargo xtask pages")]
 struct PagesArgs {
-    /// Write the results to `docs/pages.md`
+    /// Write the results to `docs/pages.md`, and the outlines of two pages of each kind
     #[arg(long)]
     write: bool,
     /// Show the figures of each page of the half that rules are tuned on
@@ -77,10 +86,32 @@ fn run(args: &PagesArgs, archive: &Path) -> anyhow::Result<()> {
     }
     let page = format!("{}{}", include_str!("head.md"), report::tables(&figures));
     println!("{page}");
+    let outlines = outlines(&pages)?;
     if args.write {
         std::fs::write(xtask_support::root().join("docs/pages.md"), &page).context("write the page")?;
+        std::fs::write(xtask_support::root().join(OUTLINES), &outlines).context("write the outlines")?;
     }
-    ensure_goals(&figures)
+    ensure_goals(&figures)?;
+    let known = std::fs::read_to_string(xtask_support::root().join(OUTLINES)).context("read the outlines")?;
+    ensure!(outlines == known, "{OUTLINES} has changed: run `cargo xtask pages --write`, and compare");
+    Ok(())
+}
+
+/// Returns the outlines of two pages of each kind.
+fn outlines(pages: &[CorpusPage]) -> anyhow::Result<String> {
+    let mut shown: BTreeMap<&str, Vec<&CorpusPage>> = BTreeMap::new();
+    for page in pages.iter().filter(|page| page.is_tuned_on()) {
+        let of_kind = shown.entry(&page.expected.kind).or_default();
+        if of_kind.len() < OUTLINES_OF_A_KIND {
+            of_kind.push(page);
+        }
+    }
+    let mut text = String::new();
+    for page in shown.into_values().flatten() {
+        let outline = outline::outline(&measure::markdown(page)?);
+        text += &format!("{} {}: {}\n{outline}\n", page.expected.kind, page.id, page.expected.url);
+    }
+    Ok(text)
 }
 
 /// Checks the goals; times only of an optimised build.

@@ -233,8 +233,7 @@ impl FunctionHost {
         };
         let reply = invoked.reply.to_json();
         let problem = match &test.expect {
-            Some(_) if test.is_met_by(&reply) => None,
-            Some(_) => Some("the reply does not contain the expected value".to_owned()),
+            Some(_) => test.difference(&reply),
             None if invoked.reply.is_failure() => Some("the reply is an error".to_owned()),
             None => None,
         };

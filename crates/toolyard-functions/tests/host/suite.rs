@@ -164,7 +164,7 @@ async fn invalid_operations_are_refused(store: &Arc<dyn Store>) {
     let failed = host.publish("two", VersionBump::Patch, None).await.unwrap_err();
     assert_eq!(failed.to_string(), "1 of 1 test cases failed: nothing was published");
     let FunctionError::TestsFailed { reports, .. } = failed else { panic!("{failed:?}") };
-    assert_eq!(reports[0].problem.as_deref(), Some("the reply does not contain the expected value"));
+    assert_eq!(reports[0].problem.as_deref(), Some(r#"body: expected "other", found "a""#));
     for source in ["throw", "broken"] {
         save(project(source)).await.unwrap();
         assert_eq!(publish(None).await.unwrap_err(), "1 of 1 test cases failed: nothing was published");

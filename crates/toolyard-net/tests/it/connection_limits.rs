@@ -46,8 +46,10 @@ async fn connection_with_an_admitted_request_is_evicted_last() {
     for _ in 0..3 {
         let mut stranger = site.connect().await;
         let mut other = site.connect().await;
-        get_client_address(&mut other).await;
+        other.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await.unwrap();
         assert_eq!(read_to_end(&mut stranger).await, b"");
+        // A connection whose request is still open would be evicted even later than the admitted one.
+        assert_ne!(read_to_end(&mut other).await, b"");
     }
     assert_eq!(get_page(&mut admitted, "/enter").await.1, "known");
     let mut second = site.connect().await;

@@ -117,14 +117,16 @@ const PERHAPS_BESIDE: &[&str] = &[
     "postcount",
     "userextras",
     "usertitle",
+    "badge",
     "badges",
+    "tools",
     "flair",
     "joined",
     "avatar",
 ];
 
 /// Several words for parts beside the content.
-const BESIDE_PHRASES: [&str; 13] = [
+const BESIDE_PHRASES: [&str; 15] = [
     "top-header",
     "site-header",
     "header-top",
@@ -138,6 +140,8 @@ const BESIDE_PHRASES: [&str; 13] = [
     "back-to-top",
     "skip-to",
     "load-more",
+    "shout-box",
+    "doc-comments",
 ];
 
 /// Parts of words for consent, which frameworks write in one word with their own names.

@@ -222,9 +222,21 @@ fn is_beside(node: &OutlineNode<'_>, total: usize) -> bool {
     let WordCounts { words, link_words, .. } = node.all;
     match named_part(&names(&node.node)) {
         NamedPart::Unknown => false,
-        NamedPart::Beside => words * 100 < total * BESIDE_SHARE,
+        NamedPart::Beside => words * 100 < total * BESIDE_SHARE && !lists_chapters(&node.node),
         NamedPart::PerhapsBeside => words - link_words < CONTENT_WORDS || link_words * 2 > words,
     }
+}
+
+/// Returns `true` for a table of contents that DocBook made with links to other pages: it is what the first page of a
+/// chapter has.
+fn lists_chapters(node: &NodeRef<'_>) -> bool {
+    let is_list = is_docbook_toc(node) || node.children_it(false).any(|inner| is_docbook_toc(&inner));
+    let link = || node.descendants_it().find_map(|inner| inner.attr("href"));
+    is_list && link().is_some_and(|href| !href.starts_with('#'))
+}
+
+fn is_docbook_toc(node: &NodeRef<'_>) -> bool {
+    node.has_name("dl") && node.class().is_some_and(|class| &*class == "toc")
 }
 
 fn is_text_part(node: &NodeRef<'_>) -> bool {
@@ -275,7 +287,8 @@ fn remove_menus(nodes: &[OutlineNode<'_>], removed: &mut [bool]) {
         let is_menu = links >= MENU_LINKS
             && link_words * 100 > words * MENU_LINK_SHARE
             && link_words * 10 < links * MENU_WORDS_OF_TEN
-            && node.is_any(&MENUS);
+            && node.is_any(&MENUS)
+            && !node.node.ancestors_it(None).any(|parent| is_docbook_toc(&parent));
         if is_menu {
             removed[at] = true;
         } else {

@@ -39,6 +39,13 @@ const PERHAPS_ARTICLE: &str = "meta[property='og:type'][content='article']";
 /// Elements by which a page says that it is a product.
 const PRODUCT_TYPES: &str = "meta[property='og:type'][content^=product], [itemtype$='schema.org/Product']";
 
+/// Elements that the search for an article may take for one: tables with links to the neighbours of a page that DocBook
+/// made, and forms that scripts show. `hidden` is not among them, as it may mean on small screens only.
+const NEVER_CONTENT: &str = "div.navheader, div.navfooter, div.hide";
+
+/// Elements that the common frameworks of scripts fill.
+const MOUNT_POINTS: &str = "#root, #app, #__next, #__nuxt";
+
 /// Number of words of the page of a product below which scripts show the product.
 const MIN_PRODUCT_WORDS: usize = 10;
 
@@ -74,6 +81,7 @@ fn document_text(document: Document, url: &WebUrl) -> PageText {
     tree::name_languages(&document);
     tree::break_code_lines(&document);
     tree::keep_heading_buttons(&document);
+    document.select(NEVER_CONTENT).remove();
     let facts = product::facts(&document);
     let is_product = facts.is_some() || document.select(PRODUCT_TYPES).exists();
     if !is_product
@@ -82,7 +90,7 @@ fn document_text(document: Document, url: &WebUrl) -> PageText {
     {
         return titled(&metadata_title(document), text);
     }
-    let is_unfilled = is_product && facts.is_none() && document.select("script").exists();
+    let is_unfilled = is_product && facts.is_none() && is_filled_by_scripts(&document);
     let is_said_article = !is_product && says_article(&document);
     // The whole page, before the search for the article changes it.
     let is_perhaps_article = document.select(PERHAPS_ARTICLE).exists();
@@ -116,6 +124,12 @@ fn document_text(document: Document, url: &WebUrl) -> PageText {
         None => text,
     };
     titled(&title, text)
+}
+
+/// Returns `true` for a page that has scripts, or an empty element for what they show.
+fn is_filled_by_scripts(document: &Document) -> bool {
+    let is_empty = |node: &NodeRef<'_>| node.text().trim().is_empty();
+    document.select("script").exists() || document.select(MOUNT_POINTS).nodes().iter().any(is_empty)
 }
 
 /// Returns `true` for a page that is an article by its type of schema.org.

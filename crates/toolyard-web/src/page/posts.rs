@@ -98,7 +98,7 @@ const ABOUT_AUTHOR: [&str; 9] = [
 const CONTROL_WORDS: usize = 8;
 
 /// Texts of controls and of ranks, in lower case.
-const CONTROLS: [&str; 26] = [
+const CONTROLS: [&str; 31] = [
     "reply",
     "quote",
     "like",
@@ -125,6 +125,11 @@ const CONTROLS: [&str; 26] = [
     "post",
     "permalink",
     "more",
+    "link to post",
+    "link to comment",
+    "share on other sites",
+    "report post",
+    "report inappropriate content",
 ];
 
 /// First words of a line with a number about the author.

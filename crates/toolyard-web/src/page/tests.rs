@@ -212,6 +212,22 @@ fn texts_stay_as_they_are() {
 }
 
 #[test]
+fn chapter_of_docbook_keeps_its_contents_and_loses_its_navigation() {
+    let sections: String =
+        (1..=8).map(|section| format!("<dt><a href=s{section}.html>Section {section}</a>")).collect();
+    let html = format!(
+        "<div class=navheader><table><tr><th>Prev</table></div><h2>Chapter 11. Indexes</h2>\
+         <div class=toc><p>Contents</p><dl class=toc><dt><a href=types.html>Types</a><dd><dl>{sections}</dl></dl></div>\
+         <p>{}</p><div class=navfooter><table><tr><td>Next</table></div>",
+        "Indexes are a common way to enhance database performance. ".repeat(5)
+    );
+    let text = page_text(&page("text/html", html)).expect("a text").markdown();
+    let words = ["Contents", "Types", "Section 1", "Section 8", "Prev", "Next"];
+    let found: Vec<_> = words.into_iter().filter(|words| text.contains(words)).collect();
+    assert_eq!(found, ["Contents", "Types", "Section 1", "Section 8"], "{text}");
+}
+
+#[test]
 fn page_without_text_is_an_error() {
     let check = |content_type: &str, body: &str, expected: &str| {
         let error = page_text(&page(content_type, body.to_owned())).expect_err("no text");
@@ -221,6 +237,9 @@ fn page_without_text_is_an_error() {
     check("text/html", "", empty);
     check("text/html", "<title>App</title><div id=root></div><script>render()</script>", empty);
     let product = "<meta property=og:type content=product><script src=a.js></script><p>I am looking for</p>";
+    check("text/html", product, empty);
+    let product =
+        "<meta property=og:type content=product><h1>Shop</h1><div id=root> </div><footer>Help</footer>";
     check("text/html", product, empty);
     check("text/plain", " \n", empty);
     let pdf = "The content type `application/pdf` cannot be read here: only HTML and other texts. Look for an HTML version.";

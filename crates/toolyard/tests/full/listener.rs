@@ -174,8 +174,11 @@ fn unix_socket_beside_tcp() {
     }
     let mut second = toolyard(folder);
     let ended = run(second.args(["serve", "--listen"]).arg(format!("unix:{}", path.display())));
-    let expected =
-        format!("error: cannot listen on unix:{}: another process listens there\n", path.display());
+    let expected = format!(
+        "error: cannot listen on unix:{}: another program does, such as a gateway; choose another address with \
+         `--listen`\n",
+        path.display()
+    );
     assert_eq!((ended.code, ended.stderr), (1, expected));
     gateway.process.signal(Signal::TERM);
     assert_eq!(gateway.process.wait().code(), Some(0));
