@@ -129,7 +129,7 @@ describe('draft of a function', () => {
         await page.getByRole('button', { name: action }).click();
         const report = page.getByRole('status').filter({ hasText: '1 of 1 test cases failed' });
         await report.getByText('failed', { exact: true }).waitFor();
-        await report.getByText('the reply does not contain the expected value').waitFor();
+        await report.getByText('statusCode: expected 200, found 500').waitFor();
         await report.getByText('"statusCode": 500').waitFor();
       }
       await page.getByText('Nothing is published yet.').waitFor();

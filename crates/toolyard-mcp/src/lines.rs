@@ -123,9 +123,9 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         }
     }
 
-    /// Attaches the reservation of a line to its bytes.
+    /// Attaches the reservation of a line to its bytes. The share of the writer is only for the line that is being read.
     fn hold(&mut self, line: Bytes) -> Bytes {
-        let line = self.reserved.split(line.len()).hold(line);
+        let line = self.reserved.split(line.len()).disowned().hold(line);
         self.reserved.shrink(self.buffer.len());
         line
     }
@@ -255,6 +255,21 @@ mod tests {
         assert_eq!(last.len(), 100 * KIB);
         drop((last, lines));
         assert_eq!(budget.used(), 120 * KIB);
+    }
+
+    #[tokio::test]
+    async fn complete_line_is_not_charged_to_its_writer() {
+        const KIB: usize = 1 << 10;
+        let budget = ByteBudget::new(512 * KIB).owned_by(&"server".into());
+        let text = ("x".repeat(100 * KIB) + "\n").repeat(4);
+        let mut lines =
+            LineReader::new(text.as_bytes(), 1 << 20).with_budget(budget.clone()).without_waiting();
+        let mut held = Vec::new();
+        for _ in 0..4 {
+            let Some(InputLine::Whole(line)) = lines.next().await.unwrap() else { panic!("no line") };
+            held.push(line);
+        }
+        assert!(budget.used() >= 400 * KIB, "{}", budget.used());
     }
 
     /// Without a yield, all readable lines would be read in one poll.

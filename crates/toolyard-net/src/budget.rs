@@ -289,6 +289,12 @@ impl ByteReservation {
         *self = remaining;
     }
 
+    /// Releases the share of the owner and keeps the bytes, which belong to another one now.
+    #[must_use]
+    pub fn disowned(self) -> Self {
+        Self { share: None, ..self }
+    }
+
     /// Ties the reservation to bytes: it is released with their last slice.
     #[must_use]
     pub fn hold(self, bytes: Bytes) -> Bytes {
@@ -416,6 +422,13 @@ mod tests {
         // A quarter is left for others before this reservation, but not with it.
         assert_eq!((charge(10 * KIB).unwrap_err(), budget.used()), (BudgetExhausted, 70 * KIB));
         reservations.clear();
+        let disowned: Vec<_> = (0..2).map(|_| owner.try_reserve(45 * KIB).unwrap().disowned()).collect();
+        assert_eq!(
+            (charge(10 * KIB).unwrap().len(), budget.used()),
+            (10 * KIB, 100 * KIB),
+            "the share is free"
+        );
+        drop(disowned);
         drop(charge(40 * KIB).unwrap());
         assert_eq!(budget.used(), 0);
         assert_eq!(budget.try_charge(200 * KIB).unwrap().bytes(), 0, "it is nobody's");

@@ -279,7 +279,7 @@ impl<'d> SchemaWriter<'_, 'd> {
         match all_of::only_reference(at) {
             Some((branch, reference)) => {
                 let mut value = self.reference(branch, reference, required);
-                self.annotate(at, &mut value);
+                self.annotate(at, self.schemas.files.resolve(branch), &mut value);
                 value
             }
             None => self.keywords(&flatten(self.schemas.files, at), required),
@@ -289,12 +289,13 @@ impl<'d> SchemaWriter<'_, 'd> {
     /// Writes a reference to a definition. An unresolved reference allows anything.
     fn reference(&mut self, at: NodeRef<'d>, reference: &'d str, required: bool) -> Value {
         let Some(target) = self.schemas.files.find(at.file, reference) else { return json!({}) };
-        if self.schemas.files.resolve(target).is_none() {
+        let resolved = self.schemas.files.resolve(target);
+        if resolved.is_none() {
             return json!({});
         }
         let name = reference.rsplit(['/', '#']).find(|name| !name.is_empty()).unwrap_or("schema");
         let mut value = self.refer(target, name, required);
-        self.annotate(at, &mut value);
+        self.annotate(at, resolved, &mut value);
         value
     }
 
@@ -304,9 +305,9 @@ impl<'d> SchemaWriter<'_, 'd> {
         json!({"$ref": format!("#/$defs/{}", self.schemas.definitions[definition].name)})
     }
 
-    /// Adds the siblings of a reference. In 2020-12 all of them apply. In older dialects only annotations and `null`
+    /// Adds the siblings of a reference to `target`. In 2020-12 all of them apply. In older dialects only annotations and `null`
     /// are added: authors mean them, though the reference would hide them.
-    fn annotate(&mut self, at: NodeRef<'d>, value: &mut Value) {
+    fn annotate(&mut self, at: NodeRef<'d>, target: Option<NodeRef<'d>>, value: &mut Value) {
         let mut beside = Map::new();
         if self.schemas.dialect == SchemaDialect::New {
             let mut own = flatten(self.schemas.files, at);
@@ -330,6 +331,9 @@ impl<'d> SchemaWriter<'_, 'd> {
                 };
                 beside.extend(written.map(|(name, value)| (name.to_owned(), value)));
             }
+        }
+        if let Some(types) = target.and_then(|target| keywords::types(target.get("type")?.node)) {
+            typed_values::fit_annotations(&mut beside, types);
         }
         if let Value::Object(members) = value {
             for (name, word) in beside {

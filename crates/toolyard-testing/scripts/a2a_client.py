@@ -89,7 +89,9 @@ async def main(url: str, key: str, hook: str) -> None:
 
     _, streaming = await client_of(url, key, streaming=True)
     events = [shown(response) async for response in streaming.send_message(SendMessageRequest(message=message("find", "hi")))]
-    print("stream", events[0].split(" ")[0], events[-2:])
+    # A task that has ended before the stream begins is one event.
+    ends = [["artifact ['found']", "status completed"], ["task completed ['found']"]]
+    print("stream", events[0].split(" ")[0], events[-2:] in ends or events)
 
     now = SendMessageConfiguration(return_immediately=True)
     held = SendMessageRequest(message=message("hold", "hi"), configuration=now)

@@ -109,6 +109,10 @@ fn reference_targets_become_definitions() {
         r##"{"$ref":"#/$defs/a","minLength":1} "a":{"type":"string"}"##,
     );
     old(
+        "root: {$ref: '#/a', example: text, default: '{}'}\na: {type: object}",
+        r##"{"$ref":"#/$defs/a","default":{}} "a":{"type":"object"}"##,
+    );
+    old(
         "root: {allOf: [{$ref: '#/a'}], nullable: true, description: d}\na: {type: string}",
         r##"{"description":"d","anyOf":[{"$ref":"#/$defs/a"},{"type":"null"}]} "a":{"type":"string"}"##,
     );

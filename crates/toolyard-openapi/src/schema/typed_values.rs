@@ -41,6 +41,21 @@ pub(crate) fn fit(keywords: &mut Map<String, Value>) {
     }
 }
 
+/// Fits `default` and `examples` beside a reference to the types of its target, as [`fit`] does.
+pub(crate) fn fit_annotations(keywords: &mut Map<String, Value>, types: Value) {
+    let mut typed = Map::from_iter([("type".to_owned(), types)]);
+    for name in ["default", "examples"] {
+        typed.extend(keywords.get_mut(name).map(|value| (name.to_owned(), value.take())));
+    }
+    fit(&mut typed);
+    for name in ["default", "examples"] {
+        match (keywords.get_mut(name), typed.remove(name)) {
+            (Some(value), Some(fitted)) => *value = fitted,
+            _ => drop(keywords.remove(name)),
+        }
+    }
+}
+
 /// Moves the values of an array that are meant for its items.
 fn move_to_items(keywords: &mut Map<String, Value>) {
     let is_list = declared_types(keywords).is_some_and(|types| types.iter().all(|kind| kind == "array"));

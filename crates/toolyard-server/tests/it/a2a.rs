@@ -419,7 +419,7 @@ async fn client_of_the_python_sdk_uses_the_gateway() {
     send task completed ['found']
     failure task failed []
     refused InvalidParamsError
-    stream task [\"artifact ['found']\", 'status completed']
+    stream task True
     get True
     cancel canceled
     cancel again TaskNotCancelableError

@@ -88,7 +88,11 @@ fn free_address(wanted: SocketAddr) -> anyhow::Result<ListenAddress> {
     let free = match TcpListener::bind(wanted) {
         Err(error) if error.kind() == ErrorKind::AddrInUse => {
             let free = TcpListener::bind((wanted.ip(), 0))?.local_addr()?;
-            note(&format!("{wanted} is in use, so the function is served on port {}", free.port()));
+            note(&format!(
+                "{wanted} is in use, so the function is served on port {}: call it with `toolyard call --url \
+                 http://{free}/mcp`",
+                free.port()
+            ));
             free
         }
         // The gateway reports other errors.

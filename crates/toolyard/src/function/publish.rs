@@ -76,6 +76,8 @@ struct PublishedVersion {
     version: String,
     #[serde(default)]
     unchanged: bool,
+    #[serde(default)]
+    handlers: Vec<String>,
 }
 
 /// Returns the handler that serves a function, and the command that adds it.
@@ -83,8 +85,7 @@ fn handler_offer(id: &str, kind: FunctionKind) -> String {
     let handler = function_handler(id, &json!({"id": id}), kind);
     let yaml = ManifestEditor::handler_yaml(&handler);
     format!(
-        "To serve it as tools, add this handler to the manifest of the gateway, if it has none yet, by `toolyard add \
-         function {id}`:\n\n{}",
+        "To serve it as tools, run `toolyard add function {id}`, or add this handler to the gateway's manifest:\n\n{}",
         yaml.trim_end()
     )
 }
@@ -120,11 +121,15 @@ pub(super) async fn run(args: PublishArgs, format: OutputFormat) -> anyhow::Resu
     print(&match format {
         OutputFormat::Json => String::from_utf8_lossy(&text).into_owned(),
         OutputFormat::Text if status.is_success() => {
-            let PublishedVersion { version, unchanged } = parse_response(&args.remote, true, status, &text)?;
+            let PublishedVersion { version, unchanged, handlers } =
+                parse_response(&args.remote, true, status, &text)?;
             let version = escape_line(&version);
-            let outcome = match unchanged {
-                true => format!("{id} {version} is this function already; nothing is published"),
-                false => format!("published {id} {version}\n\n{}", handler_offer(&id, kind)),
+            let outcome = match (unchanged, &*handlers) {
+                (true, _) => format!("{id} {version} is this function already; nothing is published"),
+                (false, []) => format!("published {id} {version}\n\n{}", handler_offer(&id, kind)),
+                (false, serving) => {
+                    format!("published {id} {version}, served by {}", escape_line(&serving.join(", ")))
+                }
             };
             format!("{}\n{outcome}", reports.text())
         }

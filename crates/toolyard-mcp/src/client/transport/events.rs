@@ -32,6 +32,8 @@ pub(super) struct SseEventReader {
     budget: ByteBudget,
     /// Reserved bytes for a large event that is not complete yet.
     reserved: ByteReservation,
+    /// True if the stream has the answers to all callers.
+    is_shared: bool,
     skipped: SkippedMessages,
     /// Number of events since the last message that were skipped.
     skipped_in_row: usize,
@@ -95,7 +97,14 @@ impl SseEventReader {
         skipped: SkippedMessages,
     ) -> Self {
         let (decoder, reserved) = (SseDecoder::new(event_bytes), ByteReservation::default());
-        Self { stream, decoder, budget, reserved, skipped, skipped_in_row: 0, batched: VecDeque::new() }
+        let batched = VecDeque::new();
+        Self { stream, decoder, budget, reserved, is_shared: false, skipped, skipped_in_row: 0, batched }
+    }
+
+    /// For a stream with the answers to all callers: the share of the budget's owner, the server, is only for the event
+    /// that is being read.
+    pub(super) fn shared_by_callers(self) -> Self {
+        Self { is_shared: true, ..self }
     }
 
     /// Reads the next event of any type; `None` at the end.
@@ -129,7 +138,9 @@ impl SseEventReader {
     /// Attaches the reservation of an event to its data.
     fn hold(&mut self, mut event: SseEvent) -> SseEvent {
         if event.data.len() > SMALL_MESSAGE {
-            event.data = self.reserved.split(event.data.len()).hold(event.data);
+            let reserved = self.reserved.split(event.data.len());
+            let reserved = if self.is_shared { reserved.disowned() } else { reserved };
+            event.data = reserved.hold(event.data);
         }
         self.reserved.shrink(self.decoder.buffered_len());
         event

@@ -170,19 +170,20 @@ impl MessageInbox {
         }
     }
 
-    /// Charges an answer to the share of its caller. All callers share the stream, so that an answer beyond the share
-    /// does not wait for the others to be read: it is dropped.
+    /// Charges an answer to the share of its caller, or else of the server. All callers share the stream, so that an answer
+    /// beyond the share does not wait for the others to be read: it is dropped.
     fn charge(
         &self,
         owner: Option<&Arc<str>>,
         answer: UpstreamResult,
     ) -> Result<UpstreamResult, TransportError> {
-        match (owner, answer) {
-            (Some(owner), Ok(result)) if result.as_bytes().len() > SMALL_MESSAGE => {
-                let charged = self.budget.owned_by(owner).try_charge(result.as_bytes().len())?;
+        match answer {
+            Ok(result) if result.as_bytes().len() > SMALL_MESSAGE => {
+                let budget = owner.map(|owner| self.budget.owned_by(owner));
+                let charged = budget.as_ref().unwrap_or(&self.budget).try_charge(result.as_bytes().len())?;
                 Ok(Ok(result.with_bytes(|bytes| charged.hold(bytes))))
             }
-            (_, answer) => Ok(answer),
+            answer => Ok(answer),
         }
     }
 

@@ -66,7 +66,8 @@ impl SseTransport {
             options.max_message_bytes,
             options.budget.clone(),
             SkippedMessages::new(name, options),
-        );
+        )
+        .shared_by_callers();
         // A server of streamable HTTP may open a stream as well, and send nothing.
         let first = timeout(options.discover_timeout, events.next_endpoint()).await;
         let first = first.map_err(|_| no_endpoint())??;

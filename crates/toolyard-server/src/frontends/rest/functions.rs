@@ -8,11 +8,11 @@ use axum::extract::{FromRequest, Request, State};
 use axum::response::Response;
 use http::StatusCode;
 use http::request::Parts;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::time::{Instant, timeout};
 use toolyard_core::{BackendPhase, Call, CallTarget, ErrorCode, Json, Outcome, Registry, ToolError};
-use toolyard_functions::host::DeletionTarget;
+use toolyard_functions::host::{DeletionTarget, PublicationResult};
 use toolyard_functions::project::ProjectUpload;
 use toolyard_functions::{FunctionError, FunctionHost, LogQuery, VersionBump, VersionSelector};
 
@@ -210,6 +210,25 @@ pub(super) struct PublishRequest {
     digest: Option<String>,
 }
 
+/// A published version and the handlers that serve it.
+#[derive(Debug, Serialize)]
+struct ServedPublication {
+    #[serde(flatten)]
+    publication: PublicationResult,
+    handlers: Vec<String>,
+}
+
+impl ServedPublication {
+    fn new(rest: &RestState, publication: PublicationResult) -> Self {
+        let id = &publication.id;
+        let published = rest.host.version_key(id, VersionSelector::Exact(publication.version));
+        let of_function = rest.reporter.handlers_of_function(id).into_iter();
+        let serving = of_function
+            .filter(|(_, wanted)| rest.host.version_key(id, wanted.parse().unwrap_or_default()) == published);
+        Self { handlers: serving.map(|(name, _)| name).collect(), publication }
+    }
+}
+
 /// `POST /functions/{id}/publish`: tests the draft and publishes it.
 pub(super) async fn publish(
     State(rest): Rest,
@@ -223,12 +242,13 @@ pub(super) async fn publish(
     let work = async move { host.publish(&function_id, bump, digest.as_deref()).await };
     match rest.run_detached(work).await.ok_or_else(ProblemDetails::stopping)? {
         Ok(publication) => {
-            if publication.unchanged {
-                return json_value(StatusCode::OK, &publication);
+            let mut status = StatusCode::OK;
+            if !publication.unchanged {
+                audit.record(AuditAction::FunctionPublished, &format!("{id}@{}", publication.version));
+                wait_until_served(&rest, &id).await;
+                status = StatusCode::CREATED;
             }
-            audit.record(AuditAction::FunctionPublished, &format!("{id}@{}", publication.version));
-            wait_until_served(&rest, &id).await;
-            json_value(StatusCode::CREATED, &publication)
+            json_value(status, &ServedPublication::new(&rest, publication))
         }
         Err(FunctionError::TestsFailed { failed, reports, .. }) => {
             let response = json!({"id": id, "failed": failed, "tests": reports});

@@ -176,7 +176,7 @@ fn equal_function_is_published_once() {
     assert_snapshot!(first.split_once("passed\n").unwrap().1, @"
     published rain 1.0.0
 
-    To serve it as tools, add this handler to the manifest of the gateway, if it has none yet, by `toolyard add function rain`:
+    To serve it as tools, run `toolyard add function rain`, or add this handler to the gateway's manifest:
 
     - name: rain
       type: function
@@ -238,4 +238,6 @@ fn dev_chooses_a_free_port() {
     );
     let note = dev.stderr.wait_for("the note", |text| text.lines().next().map(str::to_owned));
     assert!(note.starts_with("note: 127.0.0.1:8080 is in use, so the function is served on port "), "{note}");
+    let url = line.strip_prefix("serving greet as MCP on ").unwrap();
+    assert!(note.ends_with(&format!(": call it with `toolyard call --url {url}`")), "{note}");
 }

@@ -35,7 +35,8 @@ fn tools_of_a_version_are_listed_once_it_is_published() {
     let workspace = FunctionWorkspace::start(&[handler], json!({}));
     for tool in ["first", "second", "third"] {
         workspace.write("which", "cortexone_function.lua", &source_with(tool, "1"), json!({}));
-        workspace.succeed(&["publish", "which", "--patch"]);
+        let published = workspace.succeed(&["publish", "which", "--patch"]);
+        assert!(published.ends_with(", served by which\n"), "{published}");
         assert_eq!(workspace.gateway.tools(), [tool]);
     }
 }

@@ -127,7 +127,8 @@ fn example(schema: &Value) -> Option<&Value> {
     let fits = |value: &&Value| is_plain(value, &schema["type"]);
     let first_listed = |name: &str| schema[name].as_array().into_iter().flatten().find(fits);
     let fixed = schema.get("const").or_else(|| first_listed("enum"));
-    let is_free = schema.get("format").is_none();
+    // Beside a reference, a document may say "Current time".
+    let is_free = schema.get("format").or_else(|| schema.get("$ref")).is_none();
     let example = || ["example", "default"].into_iter().filter_map(|name| schema.get(name)).find(fits);
     fixed.or_else(|| example().or_else(|| first_listed("examples")).filter(|_| is_free))
 }
