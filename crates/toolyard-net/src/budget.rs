@@ -5,8 +5,8 @@
 //! it: the common call does not touch the budget. A larger message has a [`ByteReservation`] for the lifetime of its
 //! bytes; [`ByteReservation::hold`] ties the two together.
 //!
-//! An owner of messages has a share of one half ([`ByteBudget::owned_by`]). Beyond its share it gets bytes only while a
-//! quarter of the budget is left for others, so that no owner exhausts the budget.
+//! An owner of messages has a share of one quarter ([`ByteBudget::owned_by`]). Beyond its share it gets bytes only while a
+//! quarter of the budget is left for others, so that not even three owners together exhaust the budget.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,7 +24,7 @@ pub const SMALL_MESSAGE: usize = 16 * 1024;
 const UNIT: usize = 1024;
 
 /// Divisor of the budget for the share of one owner.
-const OWNER_SHARE_DIVISOR: usize = 2;
+const OWNER_SHARE_DIVISOR: usize = 4;
 
 /// Divisor of the budget for the part that an owner beyond its share has to leave for others.
 const RESERVE_DIVISOR: usize = 4;
@@ -120,7 +120,7 @@ impl ByteBudget {
             None => None,
             Some(share) => match share.clone().try_acquire_many_owned(units) {
                 Ok(taken) => Some(taken),
-                Err(_) if shared.leaves_room(units) => None,
+                Err(_) if shared.leaves_room(units) => rest_of(share, units),
                 Err(_) => return Err(BudgetExhausted),
             },
         };
@@ -177,11 +177,13 @@ impl ByteBudget {
         let (Some(shared), Some(share)) = (&self.shared, &self.share) else {
             return Ok(ByteReservation::default());
         };
-        match share.clone().try_acquire_many_owned(units(bytes)?) {
-            Ok(share) => Ok(ByteReservation { permit: None, share: Some(share) }),
-            Err(_) if shared.leaves_room(0) => Ok(ByteReservation::default()),
-            Err(_) => Err(BudgetExhausted),
-        }
+        let units = units(bytes)?;
+        let share = match share.clone().try_acquire_many_owned(units) {
+            Ok(taken) => Some(taken),
+            Err(_) if shared.leaves_room(0) => rest_of(share, units),
+            Err(_) => return Err(BudgetExhausted),
+        };
+        Ok(ByteReservation { permit: None, share })
     }
 
     /// Ties a reservation to existing bytes.
@@ -214,6 +216,12 @@ impl ByteBudget {
     pub fn used(&self) -> usize {
         self.shared.as_ref().map_or(0, |shared| (shared.all_units - shared.units.available_permits()) * UNIT)
     }
+}
+
+/// Takes what is left of a share for a message beyond it: the owner has no share besides.
+fn rest_of(share: &Arc<Semaphore>, units: u32) -> Option<OwnedSemaphorePermit> {
+    let rest = u32::try_from(share.available_permits()).unwrap_or(units).min(units);
+    share.clone().try_acquire_many_owned(rest).ok()
 }
 
 /// Number of units for these bytes.
@@ -391,21 +399,21 @@ mod tests {
         let budget = ByteBudget::new(100 * KIB);
         let [greedy, other] = ["a", "b"].map(|owner| budget.owned_by(&owner.into()));
         let mut reservation = greedy.try_reserve(50 * KIB).unwrap();
-        // Beyond its half, while a quarter is left.
+        // Beyond its share, while a quarter is left.
         reservation.add(greedy.try_reserve(20 * KIB).unwrap());
         assert_eq!(greedy.try_reserve(10 * KIB).unwrap_err(), BudgetExhausted);
         assert_eq!(greedy.reserve(10 * KIB).await.unwrap_err(), BudgetExhausted, "the time is over");
         // Another handle of the same owner is not another owner.
         assert_eq!(budget.owned_by(&"a".into()).try_reserve(10 * KIB).unwrap_err(), BudgetExhausted);
-        let others = other.try_reserve(30 * KIB).unwrap();
+        let others = other.try_reserve(25 * KIB).unwrap();
         drop(others);
         // An owner that waits for its own share keeps no bytes from others.
         let waiting = greedy.clone();
-        let waiting = tokio::spawn(async move { waiting.reserve(40 * KIB).await.map(|got| got.bytes()) });
+        let waiting = tokio::spawn(async move { waiting.reserve(20 * KIB).await.map(|got| got.bytes()) });
         tokio::task::yield_now().await;
-        let others = other.reserve(30 * KIB).await.unwrap();
+        let others = other.reserve(25 * KIB).await.unwrap();
         drop((others, reservation.hold(Bytes::from_static(b"x"))));
-        assert_eq!(waiting.await.unwrap(), Ok(40 * KIB));
+        assert_eq!(waiting.await.unwrap(), Ok(20 * KIB));
         assert_eq!(budget.used(), 0);
         assert_eq!(greedy.reserve(60 * KIB).await.unwrap().bytes(), 60 * KIB, "while nothing else is held");
     }
@@ -422,16 +430,30 @@ mod tests {
         // A quarter is left for others before this reservation, but not with it.
         assert_eq!((charge(10 * KIB).unwrap_err(), budget.used()), (BudgetExhausted, 70 * KIB));
         reservations.clear();
-        let disowned: Vec<_> = (0..2).map(|_| owner.try_reserve(45 * KIB).unwrap().disowned()).collect();
-        assert_eq!(
-            (charge(10 * KIB).unwrap().len(), budget.used()),
-            (10 * KIB, 100 * KIB),
-            "the share is free"
-        );
-        drop(disowned);
         drop(charge(40 * KIB).unwrap());
         assert_eq!(budget.used(), 0);
         assert_eq!(budget.try_charge(200 * KIB).unwrap().bytes(), 0, "it is nobody's");
+    }
+
+    #[test]
+    fn three_owners_leave_a_quarter_of_the_budget() {
+        let budget = ByteBudget::new(100 * KIB);
+        let greedy = ["a", "b", "c"].map(|owner| budget.owned_by(&owner.into()));
+        let taken = (0..90).filter_map(|turn| greedy[turn % 3].try_reserve(KIB).ok());
+        let taken: Vec<_> = taken.collect();
+        assert_eq!(taken.len(), 75);
+        assert_eq!(budget.owned_by(&"d".into()).try_reserve(25 * KIB).unwrap().bytes(), 25 * KIB);
+    }
+
+    #[test]
+    fn disowned_bytes_free_the_share() {
+        let budget = ByteBudget::new(100 * KIB);
+        let _others = budget.try_reserve(60 * KIB).unwrap();
+        let owner = budget.owned_by(&"a".into());
+        let first = owner.try_reserve(20 * KIB).unwrap();
+        assert_eq!(owner.try_reserve(15 * KIB).unwrap_err(), BudgetExhausted);
+        let _first = first.disowned();
+        assert_eq!((owner.try_reserve(15 * KIB).unwrap().bytes(), budget.used()), (15 * KIB, 95 * KIB));
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub(super) enum CountedServer {
 }
 
 /// The cost of one call.
-#[derive(Serialize)]
+#[derive(Clone, Serialize)]
 pub(super) struct InstructionRow {
     pub server: CountedServer,
     pub era: McpEra,

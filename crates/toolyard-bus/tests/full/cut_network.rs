@@ -158,8 +158,11 @@ async fn calls_end_while_the_network_is_cut(body: BusBody) {
     let during = timeout(SHORT + SLACK, during.join_all()).await.expect("every call ends in time");
     let slow = timeout(SLACK, slow.join_all()).await.expect("a running call ends in time");
     set_link("up");
-    // The connections work again, or are made again.
-    within("an answer", async { while case.call("read", "again", SHORT).await.error.is_some() {} }).await;
+    // The connections work again, or are made again. One that sent a message shortly before the end of the cut is lost when
+    // its confirmation is late, and with it the answers to a few more calls.
+    let is_answered =
+        async || case.begin("again", SHORT).join_all().await.iter().all(|call| call.error.is_none());
+    within("an answer to each call", async { while !is_answered().await {} }).await;
     let after = case.begin("after", LONG).join_all().await;
     let around = timeout(LONG + SLACK, around.join_all()).await.expect("every call ends in time");
 
@@ -176,7 +179,9 @@ async fn calls_end_while_the_network_is_cut(body: BusBody) {
         during.iter().chain(&slow).all(|call| call.error.is_some()),
         "nothing is answered without a network"
     );
-    assert!(after.iter().all(|call| call.error.is_none()), "the cut has no consequences");
+    let failed =
+        after.iter().filter(|call| call.error.is_some()).map(|call| (&call.text, case.runs(&call.text)));
+    assert_eq!(failed.collect::<Vec<_>>(), [], "the cut has no consequences; failed calls and their runs");
 }
 
 /// Prints the counts of calls, and checks them.

@@ -2,7 +2,7 @@
 //!
 //! `dom_smoothie` finds the article of a page, by the rules of the reader view of Firefox, and `dom_query` writes it as
 //! Markdown. A page of which an article would be too small a part, such as a list, a product or an index, keeps what is
-//! not [beside its content](super::content), and a discussion its [posts](super::posts).
+//! not beside its content (`content`), and a discussion its posts (`posts`).
 
 use dom_query::{Document, NodeRef};
 use dom_smoothie::{Config, Readability};
