@@ -118,11 +118,7 @@ impl ByteBudget {
     fn try_units(&self, shared: &BudgetState, units: u32) -> Result<ByteReservation, BudgetExhausted> {
         let share = match &self.share {
             None => None,
-            Some(share) => match share.clone().try_acquire_many_owned(units) {
-                Ok(taken) => Some(taken),
-                Err(_) if shared.leaves_room(units) => rest_of(share, units),
-                Err(_) => return Err(BudgetExhausted),
-            },
+            Some(share) => shared.take_share(share, units, units)?,
         };
         Ok(ByteReservation { permit: Some(shared.try_take(units)?), share })
     }
@@ -177,13 +173,7 @@ impl ByteBudget {
         let (Some(shared), Some(share)) = (&self.shared, &self.share) else {
             return Ok(ByteReservation::default());
         };
-        let units = units(bytes)?;
-        let share = match share.clone().try_acquire_many_owned(units) {
-            Ok(taken) => Some(taken),
-            Err(_) if shared.leaves_room(0) => rest_of(share, units),
-            Err(_) => return Err(BudgetExhausted),
-        };
-        Ok(ByteReservation { permit: None, share })
+        Ok(ByteReservation { permit: None, share: shared.take_share(share, units(bytes)?, 0)? })
     }
 
     /// Ties a reservation to existing bytes.
@@ -218,12 +208,6 @@ impl ByteBudget {
     }
 }
 
-/// Takes what is left of a share for a message beyond it: the owner has no share besides.
-fn rest_of(share: &Arc<Semaphore>, units: u32) -> Option<OwnedSemaphorePermit> {
-    let rest = u32::try_from(share.available_permits()).unwrap_or(units).min(units);
-    share.clone().try_acquire_many_owned(rest).ok()
-}
-
 /// Number of units for these bytes.
 fn units(bytes: usize) -> Result<u32, BudgetExhausted> {
     u32::try_from(bytes.div_ceil(UNIT)).map_err(|_| BudgetExhausted)
@@ -241,6 +225,24 @@ impl BudgetState {
         let share = Arc::new(Semaphore::new((self.all_units / OWNER_SHARE_DIVISOR).max(1)));
         owners.insert(owner.clone(), Arc::downgrade(&share));
         share
+    }
+
+    /// Takes the units from an owner's share. If the share is too small, takes its rest, provided that enough is left for
+    /// others once `reserved` units are reserved.
+    fn take_share(
+        &self,
+        share: &Arc<Semaphore>,
+        units: u32,
+        reserved: u32,
+    ) -> Result<Option<OwnedSemaphorePermit>, BudgetExhausted> {
+        match share.clone().try_acquire_many_owned(units) {
+            Ok(taken) => Ok(Some(taken)),
+            Err(_) if self.leaves_room(reserved) => {
+                let rest = u32::try_from(share.available_permits()).unwrap_or(units).min(units);
+                Ok(share.clone().try_acquire_many_owned(rest).ok())
+            }
+            Err(_) => Err(BudgetExhausted),
+        }
     }
 
     /// `true` if enough is left for others after this reservation.

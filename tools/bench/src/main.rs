@@ -316,7 +316,7 @@ fn compare(args: &HistoryArgs, report: &BenchReport) -> anyhow::Result<()> {
     // Another compiler or server begins its own record.
     let is_new = |row: &&InstructionRow| !history.has(row, &build);
     let rows: Vec<_> = report.instructions.iter().filter(is_new).cloned().collect();
-    CountHistory::record(&rows, &build, &report.date)
+    if rows.is_empty() { Ok(()) } else { CountHistory::record(&rows, &build, &report.date) }
 }
 
 fn write_json(file: &Path, report: &BenchReport) -> anyhow::Result<()> {
